@@ -1,0 +1,1 @@
+"""From measured quantities to findings: one file per rule under `checks`."""

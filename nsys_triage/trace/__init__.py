@@ -1,0 +1,1 @@
+"""From an exported SQLite file to typed frames."""

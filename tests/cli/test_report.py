@@ -1,0 +1,302 @@
+import io
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from nsys_triage.cli import console as console_module
+from nsys_triage.errors import UsageError
+from nsys_triage.ingest import Source
+from nsys_triage.result.codec import decode, encode
+from nsys_triage.result.model import (
+    Capture,
+    Counts,
+    DroppedByReason,
+    DroppedRows,
+    Result,
+    Verdict,
+)
+from tests.cli.conftest import Command
+from tests.tools.fake_nsys import FakeNsys
+from tests.tools.small_files import REPORT_2023, make_export, snapshot
+
+
+def result_of(file: str, status: str = "ok") -> Result:
+    nothing = Counts(**dict.fromkeys(Counts.__struct_fields__, 0))
+    dropped = DroppedRows(
+        total=0, by_reason=DroppedByReason(**dict.fromkeys(DroppedByReason.__struct_fields__, 0))
+    )
+    capture = Capture(
+        file=file,
+        kind="sqlite",
+        exporter_version=None,
+        capture_version=None,
+        schema_version=None,
+        started_utc=None,
+        duration_ns=None,
+        window=None,
+        counts=nothing,
+        dropped_rows=dropped,
+        launch_match=None,
+        warnings=[],
+    )
+    verdict = Verdict(limiter=None, sentence="Nothing ran on a GPU.", next_action="record again")
+    return Result(
+        schema="nsys-triage/result/1",
+        tool_version="0",
+        status=status,  # type: ignore[arg-type]
+        capture=capture,
+        gpus=[],
+        findings=[],
+        checks=[],
+        verdict=verdict,
+    )
+
+
+class Stages:
+    """The stages after ingest, replaced: what they were given, and what they answer."""
+
+    def __init__(self) -> None:
+        self.status = "ok"
+        self.calls: list[tuple[list[Source], Any]] = []
+
+    def analyze(self, sources: list[Source], window: Any, progress: Any = None) -> Result:
+        self.calls.append((sources, window))
+        return result_of(sources[0].file, self.status)
+
+    @staticmethod
+    def parse_window(text: str) -> tuple[str, str]:
+        if text == "bad":
+            raise UsageError("--window bad is no window.")
+        return ("window", text)
+
+    @staticmethod
+    def render_html(result: Result) -> str:
+        return f"<!doctype html>\n<title>{result.capture.file} ä</title>"
+
+    @staticmethod
+    def print_summary(result: Result, console: Console, report: str | None) -> None:
+        console.print(f"summary of {result.capture.file} in {report}")
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> Stages:
+    stages = Stages()
+    for module, name in {
+        "nsys_triage.analyze": "analyze",
+        "nsys_triage.metrics.window": "parse_window",
+        "nsys_triage.render.html": "render_html",
+        "nsys_triage.render.terminal": "print_summary",
+    }.items():
+        stand_in = ModuleType(module)
+        setattr(stand_in, name, getattr(stages, name))
+        monkeypatch.setitem(sys.modules, module, stand_in)
+    return stages
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    folder = tmp_path / "user folder"
+    folder.mkdir()
+    return make_export(folder / "my job.v2.sqlite")
+
+
+def files() -> list[str]:
+    return sorted(path.name for path in Path.cwd().iterdir())
+
+
+def test_html_here_and_a_summary(trace: Path, stages: Stages, command: Command) -> None:
+    before = snapshot(trace.parent)
+    assert command("report", trace) == (0, "summary of my job.v2.sqlite in my job.v2.triage.html\n", "")
+    assert files() == ["my job.v2.triage.html"]
+    page = Path("my job.v2.triage.html").read_text(encoding="utf-8")
+    assert page == "<!doctype html>\n<title>my job.v2.sqlite ä</title>"
+    assert snapshot(trace.parent) == before
+    ((sources, window),) = stages.calls
+    assert [source.path for source in sources] == [trace]
+    assert window == ("window", "auto")
+
+
+def test_html_elsewhere_is_named_without_its_folder(
+    trace: Path, tmp_path: Path, stages: Stages, command: Command
+) -> None:
+    code, out, err = command("report", trace, "-o", tmp_path / "out.html", "--window", "all")
+    assert (code, out, err) == (0, "summary of my job.v2.sqlite in out.html\n", "")
+    assert (tmp_path / "out.html").exists()
+    assert files() == []
+    assert stages.calls[0][1] == ("window", "all")
+
+
+def test_json_alone_on_stdout(trace: Path, stages: Stages, command: Command) -> None:
+    code, out, err = command("report", trace, "--json", "-")
+    assert (code, err) == (0, "")
+    assert out.encode() == encode(result_of("my job.v2.sqlite"))
+    assert json.loads(out)["status"] == "ok"
+    assert files() == []
+
+
+def test_json_on_stdout_and_html(trace: Path, stages: Stages, command: Command) -> None:
+    code, out, err = command("report", trace, "--json", "-", "-o", "a.html")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["status"] == "ok"
+    assert files() == ["a.html"]
+
+
+def test_json_file_alone(trace: Path, stages: Stages, command: Command) -> None:
+    assert command("report", trace, "--json", "a.json") == (0, "summary of my job.v2.sqlite in None\n", "")
+    assert files() == ["a.json"]
+    assert decode(Path("a.json").read_bytes()) == result_of("my job.v2.sqlite")
+
+
+def test_quiet(trace: Path, stages: Stages, command: Command) -> None:
+    assert command("report", trace, "-q") == (0, "", "")
+    assert files() == ["my job.v2.triage.html"]
+    assert command("report", trace, "-q", "--json", "-")[1] != ""
+
+
+def test_verbose_says_what_is_done(tmp_path: Path, fake: FakeNsys, stages: Stages, command: Command) -> None:
+    report = tmp_path / "job.nsys-rep"
+    report.write_bytes(REPORT_2023)
+    code, out, err = command("report", report, "--nsys", fake.path, "-v")
+    assert (code, out) == (0, "summary of job.nsys-rep in job.triage.html\n")
+    assert err == "nsys-triage: job.nsys-rep: exporting with nsys 2023.4.4.54\n"
+    err = command("report", report, "--nsys", fake.path, "-v", "--force")[2]
+    assert err == "nsys-triage: job.nsys-rep: using the export in the cache\n"
+    assert command("report", report, "--nsys", fake.path, "--force")[2] == ""
+
+
+@pytest.mark.parametrize("output", [["-q"], ["--json", "-"], ["--json", "a.json"], ["-o", "a.html"]])
+def test_cannot_judge_is_3_and_still_written(
+    output: list[str], trace: Path, stages: Stages, command: Command
+) -> None:
+    stages.status = "cannot_judge"
+    code, out, err = command("report", trace, *output)
+    assert (code, err) == (3, "")
+    if "-" in output:
+        assert json.loads(out)["status"] == "cannot_judge"
+    else:
+        assert len(files()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "existing"),
+    [([], "my job.v2.triage.html"), (["-o", "a.html"], "a.html"), (["--json", "a.json"], "a.json")],
+)
+def test_nothing_is_overwritten_and_no_work_is_done(
+    arguments: list[str], existing: str, trace: Path, stages: Stages, command: Command
+) -> None:
+    Path(existing).write_text("mine")
+    code, out, err = command("report", trace, *arguments)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"nsys-triage: {existing} exists already: choose another name, or overwrite it with --force.\n"
+    )
+    assert stages.calls == []
+    assert Path(existing).read_text() == "mine"
+    assert command("report", trace, *arguments, "--force")[0] == 0
+    assert Path(existing).read_text() != "mine"
+
+
+def test_input_is_never_overwritten(trace: Path, stages: Stages, command: Command) -> None:
+    before = snapshot(trace.parent)
+    for option in ("-o", "--json"):
+        code, _, err = command("report", trace, option, trace, "--force")
+        assert code == 2
+        assert "is an input and cannot be the output too" in err
+    assert snapshot(trace.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["-o", "-"], "-o needs the name of a file"),
+        (["-o", "a", "--json", "a"], "cannot be both"),
+        (["-o", "no/folder/a.html"], "its folder does not exist"),
+        (["--window", "bad"], "--window bad is no window"),
+        (["--keep-sqlite", "kept.sqlite"], "is an export already"),
+    ],
+)
+def test_what_cannot_be_done(
+    arguments: list[str], sentence: str, trace: Path, stages: Stages, command: Command
+) -> None:
+    code, out, err = command("report", trace, *arguments)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert files() == []
+
+
+def test_failure_while_rendering_leaves_nothing(
+    trace: Path, stages: Stages, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(result: Result) -> str:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(sys.modules["nsys_triage.render.html"], "render_html", broken)
+    assert command("report", trace)[0] == 70
+    assert files() == []
+
+
+def test_several_traces(trace: Path, tmp_path: Path, stages: Stages, command: Command) -> None:
+    other = make_export(tmp_path / "rank1.sqlite")
+    code, out, _ = command("report", trace, other)
+    assert (code, out) == (0, "summary of my job.v2.sqlite in my job.v2.triage.html\n")
+    assert [source.file for source in stages.calls[0][0]] == ["my job.v2.sqlite", "rank1.sqlite"]
+    code, _, err = command("report", trace, other, trace, "--force")
+    assert code == 2
+    assert "my job.v2.sqlite is given twice" in err
+    code, _, err = command("report", trace, other, "--keep-sqlite", "kept.sqlite", "--force")
+    assert code == 2
+    assert "--keep-sqlite keeps one export" in err
+
+
+def test_options_of_the_export(tmp_path: Path, fake: FakeNsys, stages: Stages, command: Command) -> None:
+    report = tmp_path / "job.nsys-rep"
+    report.write_bytes(REPORT_2023)
+    where = ["--nsys", str(fake.path), "--cache-dir", str(tmp_path / "mine")]
+    code, _, err = command("report", report, *where, "--keep-sqlite", "kept.sqlite")
+    assert (code, err) == (0, "")
+    assert files() == ["job.triage.html", "kept.sqlite"]
+    assert len(list((tmp_path / "mine").iterdir())) == 1
+    fake.hangs()
+    report.write_bytes(b"NVIDIA Tegra Profiler Report 1.\nother U3w[END]")
+    code, _, err = command("report", report, *where, "--export-timeout", "0.3", "--force")
+    assert code == 3
+    assert "job.nsys-rep was not exported within 300 ms" in err
+
+
+def test_missing_nsys(tmp_path: Path, stages: Stages, command: Command) -> None:
+    report = tmp_path / "job.nsys-rep"
+    report.write_bytes(REPORT_2023)
+    code, out, err = command("report", report)
+    assert (code, out) == (3, "")
+    assert "`nsys export --type=sqlite --output=job.sqlite job.nsys-rep`" in err
+    assert err.count("\n") == 1
+
+
+def test_name_that_begins_with_a_dash(trace: Path, stages: Stages, command: Command) -> None:
+    trace.rename("-x.sqlite")
+    assert command("report", "--", "-x.sqlite")[:2] == (0, "summary of -x.sqlite in -x.triage.html\n")
+
+
+def test_progress_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    for stream, wanted, shown in (
+        (Terminal(), True, True),
+        (Terminal(), False, False),
+        (io.StringIO(), True, False),
+    ):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with console_module.progress_display(wanted) as progress:
+            assert (progress is not None) == shown
+            if progress:
+                progress("reading [bold]a[/bold]", None)
+                progress("exporting [bold]a[/bold]", 40)
+        assert ("exporting [bold]a[/bold]" in stream.getvalue()) == shown
