@@ -6,17 +6,25 @@ from nsys_triage import __version__
 from nsys_triage.errors import UsageError
 from nsys_triage.ingest import Source
 from nsys_triage.metrics.capture_warnings import capture_warnings
-from nsys_triage.metrics.launches import launch_match
+from nsys_triage.metrics.launches import failed_launches, launch_match
 from nsys_triage.metrics.measure import Measurement, measure
 from nsys_triage.metrics.window import WindowRequest
-from nsys_triage.result.model import SCHEMA, Capture, Counts, DroppedByReason, DroppedRows, Result, Verdict
+from nsys_triage.result.model import SCHEMA, Capture, Check, Counts, DroppedByReason, DroppedRows, Result, Verdict
+from nsys_triage.rules.registry import all_rules
+from nsys_triage.rules.run import RuleSettings, run_rules, settle
+from nsys_triage.rules.verdict import judge
 from nsys_triage.trace.model import Trace
 from nsys_triage.trace.sqlite import load_trace
 
 Progress = Callable[[str, int | None], None]
 
 
-def analyze(sources: Sequence[Source], window: WindowRequest, progress: Progress | None = None) -> Result:
+def analyze(
+    sources: Sequence[Source],
+    window: WindowRequest,
+    progress: Progress | None = None,
+    settings: RuleSettings | None = None,
+) -> Result:
     """The result for one trace. Raises WindowError where the window holds no device work, InputError for a bad file."""
     if len(sources) != 1:
         raise UsageError("Give one trace.")
@@ -29,7 +37,7 @@ def analyze(sources: Sequence[Source], window: WindowRequest, progress: Progress
     if progress is not None:
         progress(f"measuring {source.file}", None)
     measured = measure(trace, window)
-    return cannot_judge(trace) if measured is None else judged(measured)
+    return cannot_judge(trace) if measured is None else judged(measured, settings or RuleSettings())
 
 
 def capture_block(trace: Trace, measured: Measurement | None) -> Capture:
@@ -51,9 +59,10 @@ def capture_block(trace: Trace, measured: Measurement | None) -> Capture:
     )
 
 
-def judged(m: Measurement) -> Result:
+def judged(m: Measurement, settings: RuleSettings) -> Result:
     """The result of a trace that holds device work."""
     ranges, unattributed = m.ranges
+    findings, checks = settle(run_rules(all_rules(), m, settings))
     return Result(
         schema=SCHEMA,
         tool_version=__version__,
@@ -70,9 +79,9 @@ def judged(m: Measurement) -> Result:
         steps=m.step_block,
         timeline=m.timeline,
         ranks=None,
-        findings=[],
-        checks=[],
-        verdict=Verdict(limiter="unknown", sentence="Not judged.", next_action=""),
+        findings=findings,
+        checks=checks,
+        verdict=judge(m.gpus, m.kernels, m.collectives, None, findings, failed_launches(m.workload)),
     )
 
 
@@ -92,6 +101,6 @@ def cannot_judge(trace: Trace) -> Result:
         capture=capture_block(trace, None),
         gpus=[],
         findings=[],
-        checks=[],
+        checks=[Check(rule=rule.id, status="not_run", note="No GPU work was recorded.") for rule in all_rules()],
         verdict=Verdict(limiter=None, sentence=reason, next_action=f"Record again: {command}"),
     )

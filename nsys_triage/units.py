@@ -57,7 +57,7 @@ def time(ns: int | float) -> str:
 
 
 def times(low_ns: int | float, high_ns: int | float) -> str:
-    """A range of durations: `0.4 to 9.5 s`, `24 ms to 1.6 s`, `up to 9.5 s`; `9.5 s` where both read alike."""
+    """A range of durations: `0.4 to 9.5 s`, `24 ms to 1.6 s`, `up to 9.5 s`, `9.5 s` if they read alike."""
     low, high = time(low_ns), time(high_ns)
     if low == high:
         return high
@@ -145,7 +145,8 @@ def quantity(value: int | float | str, unit: str) -> str:
     if isinstance(value, str):
         return value
     forms = {
-        "ns": time, "bytes": size, "bytes_per_s": rate, "count": count, "share": share, "mhz": frequency, "text": count,
+        "ns": time, "bytes": size, "bytes_per_s": rate, "count": count, "share": share, "mhz": frequency,
+        "text": count,
     }  # fmt: skip
     if unit not in forms:
         raise ValueError(f"no text form for the unit {unit!r}")

@@ -32,9 +32,8 @@ HOST_COMMUNICATION: Final = 16
 LOADER_RANGE: Final = 32  # inside an NVTX range whose name says data loading
 OS_READ: Final = 64  # waiting or reading in the OS
 OS_CALL: Final = 128
-CUDA_CALL: Final = 256
+CUDA_CALL: Final = 256  # inside any CUDA call, or on the CPU for less than 100 us up to a launch call
 WAITING: Final = 512  # inside a synchronising call
-DISPATCH: Final = 1024  # on the CPU for less than 100 us up to a launch call
 
 SLOW_FIRST_LAUNCH_NS: Final = 1_000_000
 DISPATCH_NS: Final = 100_000
@@ -109,8 +108,9 @@ def host_layers(trace: Trace, workload: Workload, threads: pl.Series) -> dict[in
         LOADER_RANGE: of(loader_ranges(trace, workload)),
         OS_READ: os_rows.filter("reads"),
         OS_CALL: os_rows,
-        CUDA_CALL: calls,
+        # no OS row lies in a dispatch stretch, and launch calls follow each other within 100 us where launching is
+        # the limit: joined, a million calls are a few thousand intervals
+        CUDA_CALL: pl.concat([calls.select(_COLUMNS), _dispatch(calls, os_rows)]),
         WAITING: grouped(SYNC),
-        DISPATCH: _dispatch(calls, os_rows),
     }
     return {bit: merge(frame, "thread") for bit, frame in layers.items() if frame.height}

@@ -6,7 +6,6 @@ from typing import Final
 import polars as pl
 
 from nsys_triage.intervals import covered
-from nsys_triage.metrics.activity import IDLE
 from nsys_triage.metrics.api_names import GRAPH_LAUNCH, os_groups
 from nsys_triage.metrics.work import COPY, DEVICE_TO_HOST, HOST_TO_DEVICE, LARGE_READ_BYTES, UNIFIED_KINDS, Workload, on_threads
 from nsys_triage.trace.model import Schema, Trace
@@ -75,27 +74,57 @@ def input_copies(candidates: pl.DataFrame, window: tuple[int, int]) -> pl.DataFr
     return candidates.join(recurring, on=["gpu", "stream", "bytes"], how="semi", maintain_order="left", nulls_equal=True)
 
 
-def _ended_by(gaps: pl.DataFrame, workload: Workload) -> pl.DataFrame:
-    """The gaps with the operation that starts at their end: of several, the one launched first, then lowest stream, then id."""
-    candidates = (
-        workload.work.lazy()
-        .with_row_index("work")
-        .filter(pl.col("end_ns") > pl.col("start_ns"))
-        .select("work", "gpu", "pid", "stream", "correlation", "call", pl.col("start_ns").alias("at_ns"))
+def _ended(work: pl.DataFrame) -> pl.DataFrame:
+    """The gaps of all GPUs with the operation that ends each: gap, gpu, start_ns, end_ns, work; sorted.
+
+    An operation ends a gap where it starts after everything before it on its GPU has ended. Of several that start
+    together it is the one launched first, then that of the lowest stream, then of the lowest correlation id.
+    """
+    proper = work.with_row_index("work").filter(pl.col("end_ns") > pl.col("start_ns"))
+    parts = [
+        rows.select("work", "gpu", "start_ns", pl.col("end_ns").cum_max().shift(1).alias("reach"), (pl.col("start_ns") == pl.col("start_ns").shift(-1)).alias("tied"))
+        .filter(pl.col("start_ns") > pl.col("reach"))
+        for rows in proper.partition_by("gpu", maintain_order=True)
+    ]
+    if not parts:
+        return pl.DataFrame(schema={c: GAPS[c] for c in ("gap", "gpu", "start_ns", "end_ns", "work")} | {"tied": pl.Boolean})
+    return (
+        pl.concat(parts)
+        .with_row_index("gap")
+        .select("gap", "gpu", pl.col("reach").alias("start_ns"), pl.col("start_ns").alias("end_ns"), "work", pl.col("tied").fill_null(value=False))
     )
-    joined = gaps.lazy().join(candidates, left_on=["gpu", "end_ns"], right_on=["gpu", "at_ns"], how="left", maintain_order="left").collect()
-    calls = workload.calls
-    call = joined["call"]
-    joined = joined.with_columns(
+
+
+def _launched_first(gaps: pl.DataFrame, workload: Workload) -> pl.DataFrame:
+    """Of the operations that start together at the end of those gaps the one launched first: gap, work."""
+    candidates = workload.work.with_row_index("work").filter(pl.col("end_ns") > pl.col("start_ns"))
+    joined = gaps.select("gap", "gpu", "end_ns").join(
+        candidates.select("work", "gpu", "stream", "correlation", "call", pl.col("start_ns").alias("end_ns")), on=["gpu", "end_ns"]
+    )
+    return (
+        joined.with_columns(workload.calls["start_ns"].gather(joined["call"]).alias("launch_ns"))
+        .sort("gap", "launch_ns", "stream", "correlation", "work", nulls_last=True)
+        .unique("gap", keep="first", maintain_order=True)
+        .select("gap", "work")
+    )
+
+
+def _ended_by(workload: Workload) -> pl.DataFrame:
+    """The gaps of all GPUs with the operation that ends each and the call that launched it."""
+    gaps = _ended(workload.work)
+    tied = gaps.filter("tied")
+    if tied.height:
+        first = _launched_first(tied, workload)
+        gaps = gaps.join(first, on="gap", how="left", suffix="_first", maintain_order="left").with_columns(pl.coalesce("work_first", "work").alias("work"))
+    work, calls = workload.work, workload.calls
+    call = work["call"].gather(gaps["work"])
+    return gaps.select("gap", "gpu", "start_ns", "end_ns", "work").with_columns(
+        work["pid"].gather(gaps["work"]),
+        call,
         calls["start_ns"].gather(call).alias("launch_start_ns"),
         calls["end_ns"].gather(call).alias("launch_end_ns"),
         calls["thread"].gather(call).alias("launch_thread"),
     )
-    if joined.height > gaps.height:
-        joined = joined.sort("gap", "launch_start_ns", "stream", "correlation", "work", nulls_last=True).unique(
-            "gap", keep="first", maintain_order=True
-        )
-    return joined
 
 
 def launch_latency_ns(gaps: pl.DataFrame) -> int:
@@ -171,10 +200,9 @@ def _stand_ins(trace: Trace, workload: Workload, gaps: pl.DataFrame) -> pl.Serie
     return gaps.join(stand_in, on="gap", how="left", maintain_order="left").select(pl.coalesce("last_thread", "launch_thread"))["last_thread"]
 
 
-def build_gaps(trace: Trace, workload: Workload, pieces: pl.DataFrame, inputs: pl.DataFrame) -> GapTable:
-    """The gaps of all GPUs; `pieces` as `busy_pieces` gives them, `inputs` as `input_copies` does."""
-    idle = pieces.lazy().filter(pl.col("activity") == IDLE).select("gpu", "start_ns", "end_ns").with_row_index("gap").collect()
-    gaps = _ended_by(idle, workload)
+def build_gaps(trace: Trace, workload: Workload, inputs: pl.DataFrame) -> GapTable:
+    """The gaps of all GPUs over the whole capture; `inputs` as `input_copies` gives them."""
+    gaps = _ended_by(workload)
     work = workload.work
     copy_kind = trace.memcpys["copy_kind"]
     is_copy = work["activity"].gather(gaps["work"]) == COPY

@@ -12,6 +12,7 @@ from nsys_triage.metrics.window import Window
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, GRAPH, Workload
 from nsys_triage.result.model import LaunchMatch, Launches
 
+NOT_READY: Final = 600
 BLOCKED_NS: Final = 50_000
 BLOCKED_TIMES_MEDIAN: Final = 10
 BLOCKED_BUSY_SHARE: Final = 0.9
@@ -21,6 +22,12 @@ def launch_match(workload: Workload) -> LaunchMatch:
     """How much of the device work of the capture found its launch call."""
     matched = workload.work["call"].is_not_null().sum()
     return LaunchMatch(matched=int(matched), unmatched=workload.work.height - int(matched))
+
+
+def failed_launches(workload: Workload) -> int:
+    """Kernel and graph launch calls of the capture that returned an error (600, not ready, is none): they leave no work."""
+    failed = ((pl.col("group") & LAUNCH) > 0) & (pl.col("return_value") != 0) & (pl.col("return_value") != NOT_READY)
+    return int(workload.calls.select(failed.fill_null(value=False).sum()).item())
 
 
 def launched_work(workload: Workload) -> pl.DataFrame:

@@ -31,7 +31,7 @@ LEDGER: Final[Schema] = {
 """A partition of every GPU's time from its first start to its last end over the whole capture, sorted."""
 
 _LEFT: Final = 255  # not explained by direct evidence
-_GAP_BIT: Final = 1 << 20
+_PART_BIT: Final = 1 << 20
 _PARTS: Final[Schema] = {
     "gap": pl.UInt32, "thread": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "host": pl.Boolean
 }  # fmt: skip
@@ -45,7 +45,8 @@ class Ledger:
 
     def within(self, start_ns: int, end_ns: int) -> pl.DataFrame:
         """The pieces cut to `[start_ns, end_ns)`."""
-        return clip(self.pieces, start_ns, end_ns)
+        inside = self.pieces.select(pl.col("start_ns").min() >= start_ns, pl.col("end_ns").max() <= end_ns)
+        return self.pieces if all(inside.row(0)) else clip(self.pieces, start_ns, end_ns)
 
 
 def by_cause(pieces: pl.DataFrame, *keys: str) -> pl.DataFrame:
@@ -90,11 +91,10 @@ def _host_pieces(parts: pl.DataFrame, layers: dict[int, pl.DataFrame]) -> pl.Dat
         return unknown.sort("gap", "start_ns")
     threads = known["thread"].unique()
     chosen = {bit: layer.filter(pl.col("thread").is_in(threads.implode())) for bit, layer in layers.items()}
-    pieces = paint({**chosen, _GAP_BIT: known.select("thread", "start_ns", "end_ns")}, "thread", numbered=_GAP_BIT)
-    inside = pieces.lazy().filter((pl.col("mask") & _GAP_BIT) > 0).collect()
-    row = inside["number"]
-    named = inside.select(
-        known["gap"].gather(row), known["host"].gather(row), "start_ns", "end_ns", pl.col("mask") & ~pl.lit(_GAP_BIT, pl.Int64)
+    pieces = paint({**chosen, _PART_BIT: known.select("thread", "start_ns", "end_ns")}, "thread", numbered=_PART_BIT)
+    row = pieces["number"]
+    named = pieces.select(
+        known["gap"].gather(row), known["host"].gather(row), "start_ns", "end_ns", pl.col("mask") & ~pl.lit(_PART_BIT, pl.Int64)
     )
     return pl.concat([named, unknown]).sort("gap", "start_ns")
 
@@ -265,7 +265,7 @@ def _by_rest(pieces: pl.DataFrame) -> pl.DataFrame:
         .then(_cause("host_sync"))
         .when(_has(ev.WAITING) & ~pl.col("own_wait"))
         .then(_cause("host_sync"))
-        .when(~pl.col("host") | _has(ev.CUDA_CALL, ev.DISPATCH))
+        .when(~pl.col("host") | _has(ev.CUDA_CALL))
         .then(_cause("launch"))
         .when("input_copy")
         .then(_cause("input_pipeline"))
@@ -299,7 +299,12 @@ def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table
         waited = _with_waits(pieces, _wait_shares(opened.filter(pl.col("gpu") == gpu), left))
         settled = _with_wait_named(_by_rest(_with_own_wait(waited, workload, gaps)), workload, gaps)
         explained.append(settled.select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", "cause", "gap", "call"))
-    return Ledger(pl.concat(explained).sort("gpu", "start_ns"))
+    # GPU by GPU the parts are sorted runs, which a stable sort by one column merges
+    explained = [
+        pl.concat(parts).sort("start_ns", maintain_order=True)
+        for parts in ([e.filter(pl.col("gpu") == gpu) for e in explained] for gpu in sorted(activity["gpu"].unique().to_list()))
+    ]
+    return Ledger(pl.concat(explained) if explained else pl.DataFrame(schema=LEDGER))
 
 
 def _with_wait_named(pieces: pl.DataFrame, workload: Workload, gaps: pl.DataFrame) -> pl.DataFrame:

@@ -121,7 +121,7 @@ def measure(trace: Trace, request: WindowRequest) -> Measurement | None:
     window = resolve_window(trace, workload, steps, request)
     inputs = input_copies(copies_after_kernels(trace, workload), (window.start_ns, window.end_ns))
     activity = busy_pieces(workload.work)
-    gaps = build_gaps(trace, workload, activity, inputs)
+    gaps = build_gaps(trace, workload, inputs)
     ledger = build_ledger(trace, workload, activity, gaps, steps.steps)
     return Measurement(trace, workload, steps, window, gaps, inputs, activity, ledger)
 

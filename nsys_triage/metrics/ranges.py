@@ -1,5 +1,6 @@
 """NVTX ranges, and the GPU time of what was launched inside them."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
@@ -24,28 +25,60 @@ def named_ranges(trace: Trace, workload: Workload, window: Window) -> pl.DataFra
     )
 
 
-def launched_on_threads(workload: Workload, window: Window) -> pl.DataFrame:
-    """Device work of the window: gpu, start_ns, end_ns, thread and at_ns of its launch (null where not known)."""
-    work = window.rows(workload.work)
+@dataclass(frozen=True, slots=True)
+class LaunchOrder:
+    """The device work of a window with a known launch, in the order of launches, thread by thread."""
+
+    rows: pl.DataFrame  # work (row in WORK), gpu, start_ns, end_ns
+    at_ns: dict[int, pl.Series]  # thread -> when its launches began, sorted
+    first: dict[int, int]  # thread -> row of its first launch
+
+    def inside(self, ranges: pl.DataFrame) -> pl.DataFrame:
+        """The rows whose launch lies inside the union of the ranges (thread, start_ns, end_ns) of its thread."""
+        slices = [pl.DataFrame(schema={"low": pl.Int64, "high": pl.Int64})]
+        for (thread,), union in merge(ranges, "thread").partition_by("thread", as_dict=True).items():
+            if thread in self.at_ns:
+                low, high = (self.at_ns[thread].search_sorted(union[c], side="left").cast(pl.Int64) + self.first[thread] for c in ("start_ns", "end_ns"))
+                slices.append(pl.DataFrame({"low": low, "high": high}))
+        rows = pl.concat(slices).filter(pl.col("high") > pl.col("low")).select(pl.int_ranges("low", "high").alias("row").explode())
+        return self.rows[rows["row"]]
+
+
+def launch_order(workload: Workload, window: Window) -> LaunchOrder:
+    """The window's device work in launch order. CALLS are sorted by thread and start, so the order of calls is that."""
+    matched = workload.work.with_row_index("work").filter(pl.col("call").is_not_null())
+    work = window.rows(matched).sort("call", maintain_order=True)
     calls = workload.calls
-    return work.select("gpu", "start_ns", "end_ns").with_columns(
+    placed = work.select("work", "gpu", "start_ns", "end_ns").with_columns(
         calls["thread"].gather(work["call"]), calls["start_ns"].gather(work["call"]).alias("at_ns")
+    )
+    by_thread = placed.select("thread", "at_ns").with_row_index("row").partition_by("thread", as_dict=True)
+    return LaunchOrder(
+        placed.select("work", "gpu", "start_ns", "end_ns"),
+        {thread: rows["at_ns"] for (thread,), rows in by_thread.items()},
+        {thread: int(rows["row"][0]) for (thread,), rows in by_thread.items()},
     )
 
 
-def _owned(launched: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
-    """Whether the launch of each row lies inside the union of the ranges of its thread (Boolean, in the order of rows)."""
-    moment = launched.select("thread", pl.col("at_ns").alias("start_ns"), (pl.col("at_ns") + 1).alias("end_ns"))
-    return covered(moment, ranges, "thread") > 0
+def _in_time(ranges: pl.DataFrame, workload: Workload, window: Window) -> dict[str, int]:
+    """Per name the device time of the same process while its ranges last, whatever launched it."""
+    names = ranges.select("text").unique().sort("text").with_row_index("name")
+    numbered = ranges.join(names, on="text", maintain_order="left")
+    totals = dict.fromkeys(names["text"].to_list(), 0)
+    for (pid, _), own in window.rows(workload.work).partition_by("pid", "gpu", as_dict=True).items():
+        spans = merge(numbered.filter(pl.col("pid") == pid), "name")
+        inside = spans.select("name", covered(spans, own).alias("ns")).group_by("name").agg(pl.col("ns").sum())
+        for name, ns in inside.iter_rows():
+            totals[names["text"][name]] += ns
+    return totals
 
 
 def summarize_ranges(trace: Trace, workload: Workload, window: Window) -> tuple[list[RangeRow], int]:
     """The NVTX ranges with the most time, by name, and the GPU time that no range owns (ns, summed over the GPUs)."""
     ranges = named_ranges(trace, workload, window)
-    launched = launched_on_threads(workload, window)
-    total_ns = int(union_length(window.rows(workload.work), "gpu")["ns"].sum())
     if ranges.is_empty():
-        return [], total_ns
+        return [], int(union_length(window.rows(workload.work), "gpu")["ns"].sum())
+    launched = launch_order(workload, window)
     length = pl.col("end_ns") - pl.col("start_ns")
     top = (
         ranges.lazy()
@@ -55,33 +88,26 @@ def summarize_ranges(trace: Trace, workload: Workload, window: Window) -> tuple[
         .head(TOP)
         .collect()
     )
-    by_process = {pid: rows for (pid,), rows in window.rows(workload.work).group_by(["pid"], maintain_order=True)}
-    rows = []
-    for name, count, name_ns in top.iter_rows():
-        own = ranges.filter(pl.col("text") == name)
-        on_own = launched.filter(pl.col("thread").is_in(own["thread"].unique().implode()))
-        rows.append(
-            RangeRow(
-                name=name,
-                count=count,
-                total_ns=name_ns,
-                gpu_ns=int(union_length(on_own.filter(_owned(on_own, own)), "gpu")["ns"].sum()),
-                gpu_window_ns=_in_time(own, by_process),
-                p50_ns=nearest_rank(own["end_ns"] - own["start_ns"], 50) or 0,
-            )
+    listed = ranges.join(top.select("text"), on="text", how="semi")
+    in_time = _in_time(listed, workload, window)
+    by_name = {name: rows for (name,), rows in listed.partition_by("text", as_dict=True).items()}
+    rows = [
+        RangeRow(
+            name=name,
+            count=count,
+            total_ns=total_ns,
+            gpu_ns=int(union_length(launched.inside(by_name[name]), "gpu")["ns"].sum()),
+            gpu_window_ns=in_time[name],
+            p50_ns=nearest_rank(by_name[name]["end_ns"] - by_name[name]["start_ns"], 50) or 0,
         )
-    rest = launched.filter(~_owned(launched, ranges))
-    return rows, int(union_length(rest, "gpu")["ns"].sum())
+        for name, count, total_ns in top.iter_rows()
+    ]
+    return rows, _unowned_ns(workload, window, launched, ranges)
 
 
-def _in_time(ranges: pl.DataFrame, by_process: dict[object, pl.DataFrame]) -> int:
-    """Device time of the same process while the ranges last, whatever launched it."""
-    total = 0
-    for (pid,), own in ranges.group_by(["pid"], maintain_order=True):
-        work = by_process.get(pid)
-        if work is None:
-            continue
-        union = merge(own)
-        for (_,), of_gpu in work.group_by(["gpu"], maintain_order=True):
-            total += int(covered(union, of_gpu).sum())
-    return total
+def _unowned_ns(workload: Workload, window: Window, launched: LaunchOrder, ranges: pl.DataFrame) -> int:
+    """Union per GPU of the window's device work that no range of its launching thread owns."""
+    owned = pl.repeat(value=False, n=workload.work.height, dtype=pl.Boolean, eager=True)
+    owned = owned.scatter(launched.inside(ranges)["work"], values=True)
+    rest = window.rows(workload.work.filter(~owned))
+    return int(union_length(rest, "gpu")["ns"].sum())

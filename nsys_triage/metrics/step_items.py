@@ -4,7 +4,7 @@ from typing import Final
 
 import polars as pl
 
-from nsys_triage.intervals import count_inside, cut
+from nsys_triage.intervals import count_inside, time_before
 from nsys_triage.metrics.api_names import SYNC
 from nsys_triage.metrics.histogram import nearest_rank
 from nsys_triage.metrics.ledger import CODE, cause_times
@@ -55,20 +55,21 @@ def periodic_stall(indices: list[int], durations: list[int], slow: list[bool]) -
 
 
 def causes_by_step(pieces: pl.DataFrame, steps: pl.DataFrame, gpus: list[int]) -> pl.DataFrame:
-    """Time by cause in each step, the mean of those GPUs: row (of `steps`), cause, ns.
+    """Time by cause in each step, the mean of those GPUs: row (of `steps`), cause, ns; sorted, zeros left out.
 
-    `pieces` are ledger pieces, `steps` disjoint and sorted.
+    `pieces` are ledger pieces.
     """
-    edges = pl.concat([steps["start_ns"], steps["end_ns"]]).unique().sort()
-    parts = cut(pieces.filter(pl.col("gpu").is_in(gpus)).select("start_ns", "end_ns", "cause"), edges)
-    row = steps["start_ns"].search_sorted(parts["start_ns"], side="right").cast(pl.Int64) - 1
-    inside = (row >= 0) & (parts["end_ns"] <= steps["end_ns"].gather(row.clip(lower_bound=0)))
+    rows = pl.int_range(steps.height, dtype=pl.Int64, eager=True)
+    parts = [pl.DataFrame(schema={"row": pl.Int64, "cause": pl.UInt8, "ns": pl.Int64})]
+    for (gpu, cause), own in pieces.filter(pl.col("gpu").is_in(gpus)).partition_by("gpu", "cause", as_dict=True).items():
+        ns = time_before(own, steps["end_ns"]) - time_before(own, steps["start_ns"])
+        parts.append(pl.DataFrame({"row": rows, "cause": pl.repeat(cause, rows.len(), dtype=pl.UInt8, eager=True), "ns": ns}))
+        del gpu
     return (
-        parts.with_columns(row.alias("row"))
-        .filter(inside)
+        pl.concat(parts)
         .group_by("row", "cause")
-        .agg((pl.col("end_ns") - pl.col("start_ns")).sum() // max(1, len(gpus)))
-        .rename({"end_ns": "ns"})
+        .agg(pl.col("ns").sum() // max(1, len(gpus)))
+        .filter(pl.col("ns") > 0)
         .sort("row", "cause")
     )
 

@@ -17,7 +17,8 @@ def part_name(key: str) -> str:
 
 
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "time": units.time, "times": units.times, "moment": units.moment, "stretch": units.stretch, "size": units.size,
+    "time": units.time, "times": units.times, "moment": units.moment, "stretch": units.stretch,
+    "size": units.size,
     "rate": units.rate, "share": units.share, "count": units.count, "frequency": units.frequency,
     "per_second": units.per_second, "ratio": units.ratio, "quantity": units.quantity, "plural": units.plural,
     "given": known.given, "prose": text.prose, "cut": text.cut, "shorten": text.shorten, "clean": text.clean,
@@ -25,6 +26,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "kernel_class": words.kernel_class, "plain": words.plain, "mark": palette.mark, "fill": palette.light,
     "text_fill": lambda name: palette.text_on(palette.light(name)),
     "activity": activity, "tip": tip, "largest_idle": largest_idle, "host_was_in": topics.host_was_in,
-    "gap_place": topics.gap_place, "causes_text": topics.causes_text, "ended_by": topics.ended_by, "durations": topics.duration_histogram,
+    "gap_place": topics.gap_place, "causes_text": topics.causes_text,
+    "ended_by": topics.ended_by, "durations": topics.duration_histogram,
     "sentence": words.sentence, "part": part_name,
 }  # fmt: skip

@@ -97,7 +97,7 @@ def text_on(colour: str) -> str:
 
 
 def style() -> str:
-    """The colours as CSS: variables for both schemes, classes `m-NAME` (marks) and `t-NAME` (text on them)."""
+    """The colours as CSS: variables for both schemes, classes `m-NAME` (marks), `t-NAME` (text on them)."""
     themes = {scheme: _variables(scheme) for scheme in ("light", "dark")}
     classes = "".join(f".m-{name}{{fill:var(--m-{name})}}.t-{name}{{fill:var(--t-{name})}}" for name in MARKS)
     swatches = "".join(f".s-{name}{{background:var(--m-{name})}}" for name in MARKS)

@@ -11,7 +11,6 @@ _CONTROL = re.compile(
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|ns|us|ms|s|B|kB|MB|GB|TB|MHz)\b|%)|(?<=\d) (?=\d{3}\b)")
 _CODE = re.compile(r"`([^`\n]+)`|(?<=\()((?:nsys|ncu|nsys-triage) [^()`]+)(?=\))")
 _COMMAND = re.compile(r"(?:^|(?<=[:;,]\s)|(?<=\n))((?:nsys|ncu|nsys-triage)\s+\S.*)$", re.DOTALL)
-LONGEST_NAME = 1_200
 LONGEST_PROSE = 900
 _HEAVIEST = 3
 

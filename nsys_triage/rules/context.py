@@ -99,26 +99,30 @@ class Context:
     def cause_stake(self, *causes: Cause) -> Stake:
         """What removing those causes from the ledger could give back.
 
-        At most all of it. At least what a median step would save in every step, where there are steps; without
-        steps, all but the longest gap, which may happen once.
+        At most all of it. At least, where there are steps, what is left without the tenth of them (one at least)
+        that lose most; without steps, all but the longest gap, which may happen once.
         """
         total = self.total_ns(*causes)
         steady = self._repeated_ns(causes)
         if steady is not None:
-            basis = "high: all idle or exposed time under this cause is gone; low: every step saves what the median step would"
+            basis = "high: all idle or exposed time under this cause is gone; low: without the tenth of the steps that lose most to it"
             return self.stake(total, basis, min(total, steady))
         longest = self._longest_ns(causes)
         basis = "high: all idle or exposed time under this cause is gone; low: all but its longest gap"
         return self.stake(total, basis, max(total - longest, total / 2))
 
     def _repeated_ns(self, causes: tuple[Cause, ...]) -> int | None:
-        """The median over the steps of the time under those causes, times the steps, summed over the GPUs."""
+        """The time under those causes in all steps but the tenth (one at least) that lose most, summed over the GPUs.
+
+        A median would be 0 where a loader with four workers delivers in bursts, so that every fourth step waits.
+        """
         steps = self.m.window_steps
         if steps.height < 3:
             return None
         split = self.step_split.filter(pl.col("cause").is_in([CODE[c] for c in causes])).group_by("row").agg(pl.col("ns").sum())
         per_step = sorted([*split["ns"].to_list(), *[0] * (steps.height - split.height)])
-        return int(per_step[(steps.height - 1) // 2]) * steps.height * len(self.gpus)
+        kept = steps.height - max(1, steps.height // 10)
+        return int(sum(per_step[:kept])) * len(self.gpus)
 
     @cached_property
     def step_split(self) -> pl.DataFrame:

@@ -151,13 +151,13 @@ def _finished(raw: pl.DataFrame, clock: Clock) -> pl.DataFrame:
         clock.relative("start").alias("time_ns"),
         (pl.col("type_id") & 0xFF).cast(pl.Int32).alias("gpu_id"),
         "metric",
-        pl.when(is_clock).then(hz / _HZ_PER_MHZ).otherwise(pl.col("value") / 100).alias("value"),
+        pl.when(is_clock).then(hz / _HZ_PER_MHZ).otherwise("value").alias("value"),
         "part",
     )
     added = (
         samples.filter("part")
         .group_by("gpu_id", "metric", "time_ns")
-        .agg(pl.col("value").sum().clip(upper_bound=1.0))
+        .agg(pl.col("value").sum().clip(upper_bound=100.0))
         .sort("gpu_id", "metric", "time_ns")
     )
     columns = list(model.GPU_METRICS)
@@ -169,4 +169,6 @@ def _finished(raw: pl.DataFrame, clock: Clock) -> pl.DataFrame:
         if early.is_empty()
         else every.join(early, on=["gpu_id", "time_ns"], how="anti", maintain_order="left")
     )
-    return kept.with_columns(pl.col("metric").cast(pl.String))
+    # divided after the addition, since sums of whole numbers do not depend on their order
+    share = pl.when(is_clock).then("value").otherwise(pl.col("value") / 100)
+    return kept.with_columns(value=share, metric=pl.col("metric").cast(pl.String))

@@ -14,7 +14,7 @@ from nsys_triage.trace import model
 from nsys_triage.trace.clean import Clock, drop_bad_ranges
 from nsys_triage.trace.events import process_id, thread_id
 from nsys_triage.trace.read import Database, Narrow, Piece
-from nsys_triage.trace.strings import UNKNOWN, decoded, number_texts, read_strings
+from nsys_triage.trace.strings import UNKNOWN, OwnTexts, decoded, read_strings
 
 MARK: Final = 34
 PUSH_POP: Final = 59
@@ -80,19 +80,19 @@ def finish(
     known = pl.concat(
         [codes, *(ranges[column].drop_nulls().unique() for column in ("name_id", "payload_id"))]
     )
-    texts = number_texts(_own_texts(ranges, domains), known)
-    ranges = _named(ranges, domains, texts).with_columns(
-        open=pl.col("end_ns").is_null() | (pl.col("end_ns") == (duration_ns or -1)),
-    )
+    texts = OwnTexts.number(_own_texts(ranges, domains), known)
+    ranges = _named(ranges, domains, texts)
+    open_range = pl.col("end_ns").is_null() | (pl.col("end_ns") == (duration_ns or -1))
     end_of_capture = pl.max_horizontal("start_ns", pl.lit(duration_ns or last_ns))
-    ranges = ranges.with_columns(end_ns=pl.when("open").then(end_of_capture).otherwise("end_ns"))
+    ranges = ranges.with_columns(
+        open=open_range, end_ns=pl.when(open_range).then(end_of_capture).otherwise("end_ns")
+    )
     has_mpi = bool(domains["mpi"].any())
+    calls = ranges.filter(pl.col("mpi") & (pl.col("kind") == PUSH_POP))
     return Ranges(
         ranges=(ranges.filter(~pl.col("mpi")) if has_mpi else ranges).select(list(model.NVTX)),
-        mpi_calls=ranges.filter(pl.col("mpi") & (pl.col("kind") == PUSH_POP)).select(
-            list(model.HOST_COMMUNICATION)
-        ),
-        texts=texts,
+        mpi_calls=calls.select(list(model.HOST_COMMUNICATION)),
+        texts=texts.strings,
         range_count=ranges.height + sum(piece.dropped.values()),
         point_count=int((rows["kind"] == MARK).sum()),
         open_count=int(ranges["open"].sum()),
@@ -100,28 +100,28 @@ def finish(
 
 
 def _domains(rows: pl.DataFrame, database: Database) -> pl.DataFrame:
-    """The name of each domain of each process that a row names."""
-    registered = read_strings(database, rows["name_id"].drop_nulls().unique().sort()).rename(
-        {"text": "registered"}
+    """The name of each domain of each process that a row names, of the type of inline texts."""
+    registered = read_strings(database, rows["name_id"].drop_nulls().unique().sort()).select(
+        pl.col("code"), pl.col("text").cast(rows.schema["text"]).alias("registered")
     )
     return (
         rows.join(registered, left_on="name_id", right_on="code", how="left", maintain_order="left")
-        .select(
-            "pid", "domain_id", pl.coalesce("registered", pl.col("text").cast(pl.String)).alias("domain_name")
-        )
+        .select("pid", "domain_id", pl.coalesce("registered", "text").alias("domain_name"))
         .unique(["pid", "domain_id"], keep="first", maintain_order=True)
     )
 
 
 def _used_domains(ranges: pl.DataFrame, domains: pl.DataFrame) -> pl.DataFrame:
     """Domains that have ranges, but the default one: process, id, name, whether it is MPI's or NCCL's."""
+    unknown = pl.lit(UNKNOWN).cast(ranges.schema["text"])
+    name = pl.col("domain_name").cast(pl.String)
     return (
         ranges.select("pid", "domain_id")
         .unique()
         .filter(pl.col("domain_id") != 0)
         .join(domains, on=["pid", "domain_id"], how="left", nulls_equal=True)
-        .with_columns(pl.col("domain_name").fill_null(UNKNOWN))
-        .with_columns(mpi=pl.col("domain_name") == _MPI, nccl=pl.col("domain_name") == _NCCL)
+        .with_columns(pl.col("domain_name").fill_null(unknown))
+        .with_columns(mpi=name == _MPI, nccl=name == _NCCL)
         .sort("pid", "domain_id")
     )
 
@@ -130,47 +130,34 @@ def _own_texts(ranges: pl.DataFrame, domains: pl.DataFrame) -> list[pl.Series]:
     """The texts that rows carry and the frames will use: inline names, names of domains, NCCL payloads."""
     payloads = (
         ranges.select("pid", "domain_id", "payload_text")
-        .unique()
-        .join(domains.filter("nccl"), on=["pid", "domain_id"], how="semi", nulls_equal=True)["payload_text"]
-        .cast(pl.String)
+        .unique(maintain_order=True)
+        .join(
+            domains.filter("nccl"),
+            on=["pid", "domain_id"],
+            how="semi",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        .filter(pl.col("payload_text").cast(pl.String) != "")
     )
-    inline = ranges.filter(pl.col("name_id").is_null())["text"].unique().cast(pl.String)
-    return [inline, domains["domain_name"], payloads.filter(payloads != "")]
+    inline = ranges.filter(pl.col("name_id").is_null())["text"]
+    return [inline, domains["domain_name"], payloads["payload_text"]]
 
 
-def _named(ranges: pl.DataFrame, domains: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+def _named(ranges: pl.DataFrame, domains: pl.DataFrame, texts: OwnTexts) -> pl.DataFrame:
     """Ranges with the codes of their names, domains and payloads, and whether the domain is MPI's."""
-    columns = [pl.exclude("name_id", "payload_id", "text", "payload_text", "domain_id")]
-    name = pl.coalesce("name_id", _codes(ranges["text"], texts)).alias("name")
+    missing = pl.lit(None, dtype=pl.UInt32)
+    kept = ["start_ns", "end_ns", "pid", "tid", "kind"]
+    name = pl.coalesce("name_id", texts.codes(ranges["text"])).alias("name")
     if domains.is_empty():
-        missing = pl.lit(None, dtype=pl.UInt32)
         return ranges.select(
-            *columns, name, missing.alias("domain"), missing.alias("payload"), mpi=pl.lit(False)
+            *kept, name, missing.alias("domain"), missing.alias("payload"), mpi=pl.lit(False)
         )
-    payload = pl.coalesce("payload_id", _codes(ranges["payload_text"], texts)).alias("payload")
-    coded = domains.join(texts, left_on="domain_name", right_on="text", how="left").rename({"code": "domain"})
+    payload = pl.coalesce("payload_id", texts.codes(ranges["payload_text"])).alias("payload")
+    coded = domains.select("pid", "domain_id", "mpi", "nccl", domain=texts.codes(domains["domain_name"]))
     return (
-        ranges.select(pl.exclude("name_id", "payload_id", "text", "payload_text"), name, payload)
+        ranges.select(*kept, "domain_id", name, payload)
         .join(coded, on=["pid", "domain_id"], how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(
-            pl.when("nccl").then("payload").alias("payload"),
-            pl.col("mpi").fill_null(False),
-        )
-        .drop("domain_id", "domain_name", "nccl")
+        .with_columns(pl.when("nccl").then("payload").alias("payload"), pl.col("mpi").fill_null(False))
+        .drop("domain_id", "nccl")
     )
-
-
-def _codes(column: pl.Series, texts: pl.DataFrame) -> pl.Series:
-    """The code of each text of a categorical column; null where the text has none."""
-    different = column.unique().drop_nulls()
-    lookup = (
-        pl.DataFrame({"at": different.to_physical(), "text": different.cast(pl.String)})
-        .join(texts, on="text", how="left")
-        .sort("at")
-    )
-    largest = lookup["at"].max()
-    if not isinstance(largest, int):
-        return pl.Series(column.name, [None] * 0, dtype=pl.UInt32).extend_constant(None, column.len())
-    every = pl.DataFrame({"at": pl.int_range(0, largest + 1, dtype=pl.UInt32, eager=True)})
-    table = every.join(lookup, on="at", how="left", maintain_order="left")["code"]
-    return table.gather(column.to_physical())

@@ -6,7 +6,7 @@ Each Arrow batch is narrowed before the next one is fetched, so that the int64 c
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -73,6 +73,15 @@ class Resolved:
     texts: dict[str, str | None]
     longest_bytes: dict[str, int]
     where: str
+
+    @property
+    def types(self) -> dict[str, type[pl.DataType]]:
+        """The type of each logical column as it is read."""
+        return {
+            **dict.fromkeys(self.integers, pl.Int64),
+            **dict.fromkeys(self.reals, pl.Float64),
+            **dict.fromkeys(self.texts, pl.Binary),
+        }
 
     def sql(self, *, exact: bool, extra: str = "") -> str:
         """The query. With `exact` each value is converted on its own: slower, for columns of mixed types."""
@@ -202,7 +211,10 @@ class Database:
 
     def query(self, sql: str) -> pl.DataFrame:
         """The rows of a query whose columns have one type each; at least its columns."""
-        return pl.concat(list(self._batches(sql, integers=())), how="vertical_relaxed")
+        try:
+            return pl.concat(list(self._batches(sql)), how="vertical_relaxed")
+        except _MixedTypesError as error:
+            raise self._unreadable(error) from error
 
     def frame(self, resolved: Resolved, extra: str = "") -> pl.DataFrame:
         """All rows of a source in one frame: integers as int64, texts as bytes."""
@@ -241,19 +253,20 @@ class Database:
 
     def _range(self, task: Task, part: str) -> Piece:
         extra = " AND ".join(f"({one})" for one in (task.extra, part) if one)
-        integers = tuple(task.source.integers)
         try:
-            batches = self._batches(task.source.sql(exact=False, extra=extra), integers)
+            batches = self._batches(task.source.sql(exact=False, extra=extra), task.source.types)
             return Piece.join([task.narrow(batch) for batch in batches])
         except _MixedTypesError:
-            batches = self._batches(task.source.sql(exact=True, extra=extra), integers)
+            batches = self._batches(task.source.sql(exact=True, extra=extra), task.source.types)
             return Piece.join([task.narrow(batch) for batch in batches])
 
-    def _batches(self, sql: str, integers: Sequence[str]) -> Iterator[pl.DataFrame]:
+    def _batches(
+        self, sql: str, types: Mapping[str, type[pl.DataType]] | None = None
+    ) -> Iterator[pl.DataFrame]:
         """Batches of a query, and before them one without rows.
 
-        The driver takes each column's type from the first batch. Raises `_MixedTypesError` where a later
-        value has another, and where a column that should hold integers does not.
+        The driver takes each column's type from the first batch, and int64 where that has NULL alone. Raises
+        `_MixedTypesError` where a later value has another type, and where a column of integers has.
         """
         try:
             with self._connect() as connection, connection.cursor() as cursor:
@@ -261,11 +274,14 @@ class Database:
                 cursor.execute(sql)
                 reader = cursor.fetch_record_batch()
                 no_rows = pl.DataFrame(reader.schema.empty_table())
-                if any(no_rows.schema[name] != pl.Int64 for name in integers):
+                changed = pl.Schema(
+                    {name: kind for name, kind in (types or {}).items() if no_rows.schema[name] != kind}
+                )
+                if pl.Int64 in changed.values():
                     raise _MixedTypesError
-                yield no_rows
+                yield no_rows.cast(changed)
                 for batch in reader:
-                    yield pl.DataFrame(batch)
+                    yield pl.DataFrame(batch).cast(changed)
         except _READ_ERRORS as error:
             if "Type mismatch" in str(error):
                 raise _MixedTypesError from error

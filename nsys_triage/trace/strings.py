@@ -1,10 +1,11 @@
 """The texts that the frames use: one code for each, those of the export and those written into rows.
 
 `StringIds` can have millions of rows; only codes that occur are read. Texts that NVTX rows carry themselves,
-names of NVTX domains and payloads get codes above the largest that occurs, in the order of the texts.
+names of NVTX domains and payloads get codes above the largest that occurs.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
@@ -53,15 +54,34 @@ def read_strings(database: Database, codes: pl.Series) -> pl.DataFrame:
     )
 
 
-def number_texts(texts: Sequence[pl.Series], codes: pl.Series) -> pl.DataFrame:
-    """New codes for texts (`model.STRINGS`), above the largest of `codes`, in the order of the texts."""
-    distinct = pl.concat([pl.Series("text", [], dtype=pl.String), *texts]).drop_nulls().unique().sort()
-    largest = codes.max()
-    first = (largest if isinstance(largest, int) else 0) + 1
-    return pl.DataFrame(
-        {"code": pl.int_range(first, first + distinct.len(), eager=True).cast(pl.UInt32), "text": distinct},
-        schema=model.STRINGS,
-    )
+@dataclass(frozen=True, slots=True)
+class OwnTexts:
+    """Texts that rows carry themselves, with new codes."""
+
+    strings: pl.DataFrame  # `model.STRINGS`
+    by_category: pl.Series  # the code of each category of their categorical type; null where it has none
+
+    @classmethod
+    def number(cls, texts: Sequence[pl.Series], codes: pl.Series) -> "OwnTexts":
+        """Codes above the largest of `codes` for all texts of one categorical type, in order of occurrence."""
+        # threads number the categories as they meet them: only the order of rows makes codes repeatable
+        distinct = (
+            pl.concat([series.rename("text") for series in texts]).drop_nulls().unique(maintain_order=True)
+        )
+        largest = codes.max()
+        first = (largest if isinstance(largest, int) else 0) + 1
+        numbers = pl.int_range(first, first + distinct.len(), eager=True).cast(pl.UInt32)
+        at = distinct.to_physical()
+        last = at.max()
+        every = pl.repeat(None, (last if isinstance(last, int) else -1) + 1, dtype=pl.UInt32, eager=True)
+        strings = pl.DataFrame({"code": numbers, "text": distinct.cast(pl.String)}, schema=model.STRINGS)
+        return cls(strings, every.scatter(at, numbers))
+
+    def codes(self, column: pl.Series) -> pl.Series:
+        """The code of each value of a column of that type; null where it is no text of these."""
+        at = column.to_physical()
+        inside = pl.select(pl.when(at < self.by_category.len()).then(at)).to_series()
+        return self.by_category.gather(inside).alias(column.name)
 
 
 def _slices(values: pl.Series, length: int) -> list[pl.Series]:

@@ -155,6 +155,27 @@ def test_signals_end_everything_and_leave_nothing(
     assert not (tmp_path / "out.html").exists()
 
 
+def test_a_hang_up_is_ignored_under_nohup(tmp_path: Path, fake: FakeNsys) -> None:
+    fake.hangs()
+    report = tmp_path / "job.nsys-rep"
+    report.write_bytes(REPORT_OLD)
+    process = subprocess.Popen(
+        ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *PROGRAM, "report", report, "--nsys", fake.path],
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    )
+    end = time.monotonic() + 20
+    while not fake.pids():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert_gone(fake.pids())
+
+
 def test_closed_pipe_is_silent(tmp_path: Path) -> None:
     # the reader is gone before anything is written
     read_end, write_end = os.pipe()

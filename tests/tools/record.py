@@ -74,7 +74,9 @@ def import_command(root: Path, at: Path, stream: Path) -> tuple[list[str], str]:
 
 def record_here(root: Path, output: Path, job: list[str]) -> Path:
     """Records a command as it is run here: the `.qdstrm` that Debian's nsys leaves."""
-    run(profile_command(root / nsys_programs(root)[0], output, job))
+    # else it leaves a folder in /tmp
+    env = {**os.environ, "TMPDIR": str(output.parent)}
+    run(profile_command(root / nsys_programs(root)[0], output, job), env=env)
     return output.with_suffix(".qdstrm")
 
 

@@ -11,14 +11,14 @@ _TRACE: Final = re.compile(r"(?<![\w-])(?:--trace[= ]|-t[ =]?)([a-z][\w,-]*\w)")
 _BASE: Final = ("cuda", "nvtx", "osrt")
 # options of `nsys profile` that record more; anything else that looks like an option in a note is left alone
 _RECORDING: Final = {
-    "--backtrace", "--cpu-core-events", "--cpuctxsw", "--cuda-event-trace", "
-    ""--cuda-flush-interval", "--cuda-graph-trace",
-    "--cuda-memory-usage", "--cuda-um-cpu-page-faults", "--cuda-um-gpu-page-faults", "
-    ""--cudabacktrace", "--delay",
-    "--duration", "--event-sample", "--gpu-metrics-device", "--gpu-metrics-devices", "
-    ""--gpu-metrics-frequency",
-    "--gpu-metrics-set", "--mpi-impl", "--nic-metrics", "--osrt-threshold", "
-    ""--python-backtrace", "--python-sampling",
+    "--backtrace", "--cpu-core-events", "--cpuctxsw", "--cuda-event-trace",
+    "--cuda-flush-interval", "--cuda-graph-trace",
+    "--cuda-memory-usage", "--cuda-um-cpu-page-faults", "--cuda-um-gpu-page-faults",
+    "--cudabacktrace", "--delay",
+    "--duration", "--event-sample", "--gpu-metrics-device", "--gpu-metrics-devices",
+    "--gpu-metrics-frequency",
+    "--gpu-metrics-set", "--mpi-impl", "--nic-metrics", "--osrt-threshold",
+    "--python-backtrace", "--python-sampling",
     "--pytorch", "--sample", "--sampling-period", "--trace-fork-before-exec",
 }  # fmt: skip
 

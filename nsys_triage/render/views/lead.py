@@ -54,8 +54,8 @@ def limiter_name(limiter: str) -> str:
     """What a limiter is called."""
     names = {
         "host_launch": "launching from the host", "communication": "communication", "copy": "copies",
-        "compute": "the GPU itself", "dependency": "waits between streams", "imbalance": "
-        ""imbalance between ranks",
+        "compute": "the GPU itself", "dependency": "waits between streams", "imbalance":
+        "imbalance between ranks",
         "mixed": "several causes", "unknown": "an unknown cause", "profiler": "the recording itself",
     }  # fmt: skip
     return names.get(limiter, words.cause(limiter))

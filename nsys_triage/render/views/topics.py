@@ -14,9 +14,11 @@ LONGEST_GAPS = 10
 _ABOUT: Final[dict[str, tuple[str, ...]]] = {
     "launch": ("launches", "gaps"), "host_launch": ("launches", "kernels"), "host_sync": ("sync", "gaps"),
     "input_pipeline": ("gaps", "copies"), "host_blocked": ("gaps",), "host_compute": ("gaps", "ranges"),
-    "communication": ("communication",), "imbalance": ("communication",), "host_communication": ("communication",),
+    "communication": ("communication",), "imbalance": ("communication",),
+    "host_communication": ("communication",),
     "copy": ("copies",), "memset": ("copies",), "unified_memory": ("copies",), "allocation": ("gaps",),
-    "module_load": ("gaps",), "queued": ("gaps",), "dependency": ("gaps",), "profiler": ("gaps",), "compute": ("kernels",),
+    "module_load": ("gaps",), "queued": ("gaps",), "dependency": ("gaps",), "profiler": ("gaps",),
+    "compute": ("kernels",),
     "graph": ("kernels",), "mixed": ("gaps",), "unknown": ("gaps",),
 }  # fmt: skip
 
@@ -74,7 +76,8 @@ def _kernels(result: Result) -> str | None:
         return None
     if not kernels.count:
         return "none"
-    line = f"{units.plural(kernels.count, 'kernel')}, {units.plural(kernels.distinct, 'name')}, {units.time(kernels.sum_ns)}"
+    line = f"{units.plural(kernels.count, 'kernel')}, {units.plural(kernels.distinct, 'name')}"
+    line += f", {units.time(kernels.sum_ns)}"
     return line + (f", half of them up to {units.time(kernels.p50_ns)}" if kernels.p50_ns is not None else "")
 
 

@@ -1,0 +1,70 @@
+import pytest
+from msgspec.structs import replace
+
+from nsys_triage.render.views.ranks import nearest_rank, ranks_view
+from nsys_triage.result.model import RankRow
+from tests.render import blocks, results
+from tests.render.blocks import MS
+
+
+@pytest.mark.parametrize(("q", "value"), [(0, 1), (10, 1), (50, 5), (90, 9), (91, 10), (100, 10)])
+def test_nearest_rank_is_a_value_that_occurs(q: int, value: int) -> None:
+    assert nearest_rank(list(range(1, 11)), q) == value
+
+
+def view_of(rows: list[RankRow], **changes: object):  # type: ignore[no-untyped-def]
+    view = ranks_view(results.baseline(ranks=replace(blocks.ranks(2), per_rank=rows, **changes)))
+    assert view is not None
+    return view
+
+
+def test_bars_split_communication_into_wait_and_transfer_on_one_scale() -> None:
+    view = view_of([blocks.rank_row(0, 1_400 * MS), blocks.rank_row(1, 400 * MS)])
+    first, second = view.bars
+    assert [(s.key, s.x, s.width) for s in first.segments] == [("wait", 0, 70), ("transfer", 70, 30)]
+    assert [(s.key, s.x, s.width) for s in second.segments] == [("wait", 0, 20), ("transfer", 20, 30)]
+    assert (first.straggler, second.straggler) == (False, True)
+    assert not view.folded
+
+
+def test_what_was_not_matched_is_communication_as_a_whole() -> None:
+    view = view_of([blocks.rank_row(0, None, transfer_ns=None, communication_ns=500 * MS)])
+    assert [(s.key, s.width) for s in view.bars[0].segments] == [("communication", 100)]
+    assert view.strip is not None
+    assert [row.label for row in view.strip.rows] == ["busy", "exposed communication"]
+
+
+def test_shares_of_the_strip_are_of_the_rank_span() -> None:
+    view = view_of([blocks.rank_row(0, 2_500 * MS)])
+    assert view.strip is not None
+    assert [row.cells[0].share for row in view.strip.rows] == [0.7, 0.25, 0.13]
+
+
+def test_of_very_many_ranks_the_ten_that_others_wait_for_are_shown() -> None:
+    rows = [blocks.rank_row(n, (100 - n) * MS) for n in range(65)]
+    view = view_of(rows)
+    assert view.folded
+    assert [row.rank for row in view.rows] == list(range(55, 65))
+    wait = next(row for row in view.percentiles if row.label == "wait")
+    # 36 to 100 ms over 65 ranks: the 7th, 33rd and 59th smallest
+    assert wait.values == [36 * MS, 42 * MS, 68 * MS, 94 * MS, 100 * MS]
+
+
+def test_exactly_64_ranks_are_all_shown() -> None:
+    assert len(view_of([blocks.rank_row(n, 1) for n in range(64)]).rows) == 64
+
+
+def test_facts_say_what_is_missing_and_what_is_assumed() -> None:
+    facts = view_of(
+        [blocks.rank_row(0, 1)], source="assumed", missing=[2, 5], world_size=4, count=2, notes=["n"]
+    ).facts
+    assert facts == [
+        "Missing: 2 ranks (2, 5); the others may wait for them.",
+        "Rank numbers are assumed from the order of files or processes, not read from the capture.",
+        "The job had 4 ranks; 2 are here.",
+        "n",
+    ]
+
+
+def test_one_rank_has_no_section() -> None:
+    assert ranks_view(results.baseline()) is None
