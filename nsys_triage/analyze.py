@@ -1,22 +1,49 @@
-"""From exported traces to one result: load, measure, judge."""
+"""From exported traces to one result: load, measure, judge; one trace at a time, whatever the number of ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
 
 from nsys_triage import __version__
 from nsys_triage.errors import UsageError
 from nsys_triage.ingest import Source
+from nsys_triage.metrics import job_blocks
 from nsys_triage.metrics.capture_warnings import capture_warnings
+from nsys_triage.metrics.job_blocks import Blocks, blocks_of
 from nsys_triage.metrics.launches import failed_launches, launch_match
 from nsys_triage.metrics.measure import Measurement, measure
+from nsys_triage.metrics.rank_parts import RankPart, rank_parts
+from nsys_triage.metrics.ranks import Job, job_of, ranks_block
+from nsys_triage.metrics.timeline import MARKS, build_timeline
 from nsys_triage.metrics.window import WindowRequest
-from nsys_triage.result.model import SCHEMA, Capture, Check, Counts, DroppedByReason, DroppedRows, Result, Verdict
+from nsys_triage.result.model import (
+    SCHEMA,
+    Capture,
+    Check,
+    Counts,
+    DroppedByReason,
+    DroppedRows,
+    Gpu,
+    LaunchMatch,
+    Result,
+    Steps,
+    Timeline,
+    Verdict,
+    Window,
+)
+from nsys_triage.result.model import Warning as CaptureWarning
+from nsys_triage.rules.job import RankOutcome, join_outcomes
 from nsys_triage.rules.registry import all_rules
-from nsys_triage.rules.run import RuleSettings, run_rules, settle
+from nsys_triage.rules.run import Failed, JobView, RuleSettings, run_rules, settle
+from nsys_triage.rules.base import Outcome
 from nsys_triage.rules.verdict import judge
 from nsys_triage.trace.model import Trace
 from nsys_triage.trace.sqlite import load_trace
 
 Progress = Callable[[str, int | None], None]
+TIMELINE_RANKS = 8
+RECORD_AGAIN = "nsys profile --trace=cuda,nvtx,osrt --output=job <your command>"
 
 
 def analyze(
@@ -25,19 +52,30 @@ def analyze(
     progress: Progress | None = None,
     settings: RuleSettings | None = None,
 ) -> Result:
-    """The result for one trace. Raises WindowError where the window holds no device work, InputError for a bad file."""
-    if len(sources) != 1:
-        raise UsageError("Give one trace.")
-    source = sources[0]
-    if progress is not None:
-        progress(f"reading {source.file}", None)
-    trace = load_trace(
+    """The result for one trace, or for the traces of a job's ranks.
+
+    Raises WindowError where the window holds no device work, InputError for a bad file. Traces of a job that hold no
+    device work are named in a warning; where none holds any the status is `cannot_judge`.
+    """
+    if not sources:
+        raise UsageError("Give a trace.")
+    say = progress or (lambda _what, _percent: None)
+    rules = settings or RuleSettings()
+    if len(sources) == 1:
+        trace = _load(sources[0], say)
+        measured = measure(trace, window)
+        return cannot_judge(trace) if measured is None else judged(measured, rules)
+    return _job(sources, window, say, rules)
+
+
+def _load(source: Source, say: Progress, percent: int | None = None) -> Trace:
+    say(f"reading {source.file}", percent)
+    return load_trace(
         source.path, file=source.file, kind=source.kind, capture_version=source.capture_version, filtered=source.filtered
     )
-    if progress is not None:
-        progress(f"measuring {source.file}", None)
-    measured = measure(trace, window)
-    return cannot_judge(trace) if measured is None else judged(measured, settings or RuleSettings())
+
+
+# --- one trace --------------------------------------------------------------------------------------------------
 
 
 def capture_block(trace: Trace, measured: Measurement | None) -> Capture:
@@ -60,40 +98,62 @@ def capture_block(trace: Trace, measured: Measurement | None) -> Capture:
 
 
 def judged(m: Measurement, settings: RuleSettings) -> Result:
-    """The result of a trace that holds device work."""
-    ranges, unattributed = m.ranges
-    findings, checks = settle(run_rules(all_rules(), m, settings))
+    """The result of one trace that holds device work. Several processes in it are ranks of a job."""
+    parts = rank_parts(m)
+    job = job_of(parts) if len(parts) > 1 else None
+    ranks = ranks_block(job) if job else None
+    gpus = _with_ranks(m.gpus, job) if job else [_with_rank(gpu, parts[0].known_rank if parts else None) for gpu in m.gpus]
+    collectives = job_blocks.with_waits(m.collectives, job.events) if job else m.collectives
+    view = JobView(ranks, tuple(gpus)) if ranks else None
+    findings, checks = settle(run_rules(all_rules(), m, settings, view))
+    unattributed = m.ranges[1]
     return Result(
         schema=SCHEMA,
         tool_version=__version__,
         status="ok",
         capture=capture_block(m.trace, m),
-        gpus=m.gpus,
+        gpus=gpus,
         kernels=m.kernels,
         launches=m.launches,
         sync=m.sync,
         copies=m.copies,
-        collectives=m.collectives,
-        ranges=ranges,
+        collectives=collectives,
+        ranges=m.ranges[0],
         gpu_unattributed_ns=unattributed,
         steps=m.step_block,
         timeline=m.timeline,
-        ranks=None,
+        ranks=ranks,
         findings=findings,
         checks=checks,
-        verdict=judge(m.gpus, m.kernels, m.collectives, None, findings, failed_launches(m.workload)),
+        verdict=judge(gpus, m.kernels, collectives, ranks, findings, failed_launches(m.workload)),
     )
+
+
+def _with_rank(gpu: Gpu, rank: int | None) -> Gpu:
+    return msgspec.structs.replace(gpu, rank=rank)
+
+
+def _with_ranks(gpus: Iterable[Gpu], job: Job) -> list[Gpu]:
+    """The GPUs of one trace with the rank of the process that uses each; None where several do."""
+    of_process = {part.pid: rank for rank, part in job.parts.items()}
+    return [_with_rank(gpu, of_process.get(gpu.processes[0]) if len(gpu.processes) == 1 else None) for gpu in gpus]
 
 
 def cannot_judge(trace: Trace) -> Result:
     """The result of a trace without device work: the likely reason, and how to record again."""
-    command = "nsys profile --trace=cuda,nvtx,osrt --output=job python train.py"
-    if trace.counts.api_calls:
+    if trace.info.filtered:
+        reason = "No GPU work is in this export, which was made with --tables or --times: it may have been left out."
+        action = "Export the whole report: nsys export --type=sqlite REPORT.nsys-rep; if GPU work is missing still, " + RECORD_AGAIN
+    elif trace.counts.api_calls:
+        failed = trace.api.filter((trace.api["return_value"] != 0) & (trace.api["return_value"] != 600)).height
         reason = (
-            "No GPU work is in this trace, although CUDA calls are: the kernels were not recorded, or every launch failed."
+            f"No GPU work is in this trace although it holds {trace.counts.api_calls} CUDA calls: this process launched nothing, its launches"
+            f" failed{f' ({failed} calls returned an error)' if failed else ''}, or the kernels were not recorded."
         )
+        action = f"Record again, until the GPU has worked: {RECORD_AGAIN}"
     else:
         reason = "No GPU work is in this trace: CUDA was not traced, or the process that uses the GPU was not recorded."
+        action = f"Record again with CUDA traced: {RECORD_AGAIN}"
     return Result(
         schema=SCHEMA,
         tool_version=__version__,
@@ -102,5 +162,216 @@ def cannot_judge(trace: Trace) -> Result:
         gpus=[],
         findings=[],
         checks=[Check(rule=rule.id, status="not_run", note="No GPU work was recorded.") for rule in all_rules()],
-        verdict=Verdict(limiter=None, sentence=reason, next_action=f"Record again: {command}"),
+        verdict=Verdict(limiter=None, sentence=reason, next_action=action),
     )
+
+
+# --- the traces of a job ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What is kept of one trace of a job."""
+
+    capture: Capture
+    parts: list[RankPart]
+    blocks: Blocks
+    gpus: list[Gpu]
+    steps: Steps
+    timeline: Timeline | None
+    outcomes: dict[str, Outcome | Failed]
+    failed_launches: int
+
+
+def _read(m: Measurement, index: int, shown: int, settings: RuleSettings) -> _Read:
+    own_rules = [rule for rule in all_rules() if not rule.job]
+    timeline = None
+    if index < TIMELINE_RANKS:
+        timeline = build_timeline(m.trace, m.workload, m.pieces, m.window, m.window_steps, MARKS // min(shown, TIMELINE_RANKS))
+    return _Read(
+        capture=capture_block(m.trace, m),
+        parts=rank_parts(m, index),
+        blocks=blocks_of(m),
+        gpus=m.gpus,
+        steps=m.step_block,
+        timeline=timeline,
+        outcomes=run_rules(own_rules, m, settings),
+        failed_launches=failed_launches(m.workload),
+    )
+
+
+def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settings: RuleSettings) -> Result:
+    """One result on all traces, read one after the other."""
+    read: list[_Read] = []
+    idle: list[Trace] = []
+    last: Measurement | None = None
+    for index, source in enumerate(sources):
+        trace = _load(source, say, 100 * index // len(sources))
+        measured = measure(trace, window)
+        if measured is None:
+            idle.append(trace)
+            continue
+        read.append(_read(measured, len(read), len(sources), settings))
+        last = measured
+    if last is None:
+        return cannot_judge(idle[0])
+    job = job_of([part for r in read for part in r.parts])
+    names = _gpu_names(job)
+    gpus = _job_gpus(job, names)
+    ranks = ranks_block(_renamed(job, names))
+    blocks = [r.blocks for r in read]
+    steps = max((r.steps for r in read), key=lambda s: s.count)
+    kernels, collectives = job_blocks.join_kernels(blocks), job_blocks.join_collectives(blocks, job.events)
+    job_rules = [rule for rule in all_rules() if rule.job]
+    outcomes = _joined_outcomes(read, job, names) | run_rules(job_rules, last, settings, JobView(ranks, tuple(gpus)))
+    findings, checks = settle(outcomes)
+    return Result(
+        schema=SCHEMA,
+        tool_version=__version__,
+        status="ok",
+        capture=_job_capture(sources, read, idle),
+        gpus=gpus,
+        kernels=kernels,
+        launches=job_blocks.join_launches(blocks),
+        sync=job_blocks.join_sync(blocks, steps.count),
+        copies=job_blocks.join_copies(blocks),
+        collectives=collectives,
+        ranges=job_blocks.join_ranges(blocks),
+        gpu_unattributed_ns=sum(b.unattributed_ns for b in blocks),
+        steps=steps,
+        timeline=_job_timeline(read, job),
+        ranks=ranks,
+        findings=findings,
+        checks=checks,
+        verdict=judge(gpus, kernels, collectives, ranks, findings, sum(r.failed_launches for r in read)),
+    )
+
+
+def _gpu_names(job: Job) -> dict[tuple[int, str], str]:
+    """(file, GPU's identifier in its trace) -> its identifier in the job."""
+    names: dict[tuple[int, str], str] = {}
+    for rank, part in job.parts.items():
+        for gpu in part.gpus:
+            names.setdefault((part.file_index, gpu.id), f"rank{rank}-{gpu.id}")
+    return names
+
+
+def _job_gpus(job: Job, names: dict[tuple[int, str], str]) -> list[Gpu]:
+    """The GPUs of all traces, by rank; one that several ranks share is listed once, without a rank."""
+    users: dict[tuple[int, str], list[int]] = {}
+    for rank, part in job.parts.items():
+        for gpu in part.gpus:
+            users.setdefault((part.file_index, gpu.id), []).append(rank)
+    seen: dict[tuple[int, str], Gpu] = {}
+    for part in job.parts.values():
+        for gpu in part.gpus:
+            key = (part.file_index, gpu.id)
+            rank = users[key][0] if len(users[key]) == 1 else None
+            seen.setdefault(key, msgspec.structs.replace(gpu, id=names[key], rank=rank))
+    return list(seen.values())
+
+
+def _renamed(job: Job, names: dict[tuple[int, str], str]) -> Job:
+    """The job with the GPUs' identifiers of the job."""
+    parts = {
+        rank: RankPart(**{**vars(part), "gpus": [msgspec.structs.replace(g, id=names[(part.file_index, g.id)]) for g in part.gpus]})
+        for rank, part in job.parts.items()
+    }
+    return Job(parts, job.source, job.notes, job.events)
+
+
+def _joined_outcomes(read: Sequence[_Read], job: Job, names: dict[tuple[int, str], str]) -> dict[str, Outcome | Failed]:
+    """Every rule's outcomes on the traces as one outcome."""
+    first_rank = {part.file_index: rank for rank, part in reversed(job.parts.items())}
+    order = sorted(range(len(read)), key=lambda index: first_rank[index])
+    joined = {}
+    for rule in read[0].outcomes:
+        rows = [
+            RankOutcome(
+                rank=first_rank[index],
+                gpus=len(read[index].gpus),
+                span_ns=sum(gpu.span_ns for gpu in read[index].gpus),
+                gpu=names.get((index, read[index].gpus[0].id)) if len(read[index].gpus) == 1 else None,
+                outcome=read[index].outcomes[rule],
+            )
+            for index in order
+        ]
+        joined[rule] = join_outcomes(rows)
+    return joined
+
+
+def _job_capture(sources: Sequence[Source], read: Sequence[_Read], idle: Sequence[Trace]) -> Capture:
+    """The first file's capture with counts summed; the window from the least start to the greatest end."""
+    captures = [r.capture for r in read]
+    windows = [c.window for c in captures if c.window is not None]
+    window = Window(
+        start_ns=min(w.start_ns for w in windows),
+        end_ns=max(w.end_ns for w in windows),
+        mode=windows[0].mode,
+        excluded=windows[0].excluded,
+        name=windows[0].name,
+    )
+    matches = [c.launch_match for c in captures if c.launch_match is not None]
+    return msgspec.structs.replace(
+        captures[0],
+        files=[source.file for source in sources],
+        window=window,
+        counts=_summed_counts([c.counts for c in captures]),
+        dropped_rows=_summed_drops([c.dropped_rows for c in captures]),
+        launch_match=LaunchMatch(matched=sum(m.matched for m in matches), unmatched=sum(m.unmatched for m in matches)),
+        warnings=_joined_warnings([c.warnings for c in captures], idle),
+    )
+
+
+def _summed_counts(counts: Sequence[Counts]) -> Counts:
+    def total(name: str) -> int | None:
+        known = [value for c in counts if (value := getattr(c, name)) is not None]
+        return sum(known) if known else None
+
+    return Counts(**{name: total(name) for name in Counts.__struct_fields__})
+
+
+def _summed_drops(drops: Sequence[DroppedRows]) -> DroppedRows:
+    names = DroppedByReason.__struct_fields__
+    return DroppedRows(
+        total=sum(d.total for d in drops),
+        by_reason=DroppedByReason(**{name: sum(getattr(d.by_reason, name) for d in drops) for name in names}),
+    )
+
+
+def _joined_warnings(warnings: Sequence[Sequence[CaptureWarning]], idle: Sequence[Trace]) -> list[CaptureWarning]:
+    """Each warning once, with how many traces it is about."""
+    found: dict[str, list[CaptureWarning]] = {}
+    for warning in (w for of_trace in warnings for w in of_trace):
+        found.setdefault(warning.id, []).append(warning)
+    joined = [
+        msgspec.structs.replace(same[0], text=f"{same[0].text} (so in {len(same)} of {len(warnings)} traces)") for same in found.values()
+    ]
+    if idle:
+        files = ", ".join(trace.info.file for trace in idle[:5]) + (" and others" if len(idle) > 5 else "")
+        joined.append(
+            CaptureWarning(
+                id="ranks-without-gpu-work",
+                text=f"{len(idle)} of the traces hold no GPU work and are not among the ranks: {files}.",
+                advice="Check that these ranks use the GPU, and record them with nsys profile --trace=cuda,nvtx,osrt.",
+            )
+        )
+    return sorted(joined, key=lambda warning: warning.id)
+
+
+def _job_timeline(read: Sequence[_Read], job: Job) -> Timeline:
+    """The timelines of the first ranks below each other; on one host they are moved onto the first one's clock."""
+    parts = {part.file_index: (rank, part) for rank, part in reversed(job.parts.items())}
+    hosts = {part.host_key for part in job.parts.values()}
+    clocks = {index: part.clock_ns for index, (_, part) in parts.items()}
+    aligned = len(hosts) == 1 and None not in hosts and None not in clocks.values()
+    rows = []
+    shown = sorted((parts[index][0], index) for index, r in enumerate(read) if r.timeline is not None)
+    first = clocks.get(shown[0][1]) if shown else None
+    for rank, index in shown:
+        timeline, clock = read[index].timeline, clocks[index]
+        shift = clock - first if aligned and clock is not None and first is not None else 0
+        for row in timeline.rows if timeline is not None else []:
+            marks = [msgspec.structs.replace(m, start_ns=m.start_ns + shift, end_ns=m.end_ns + shift) for m in row.marks]
+            rows.append(msgspec.structs.replace(row, label=f"rank {rank}: {row.label}", marks=marks))
+    return Timeline(bin_ns=max((r.timeline.bin_ns for r in read if r.timeline is not None), default=1), rows=rows)

@@ -188,7 +188,6 @@ def _back_in_groups(pieces: pl.DataFrame, placed: list[pl.DataFrame], by: str) -
             [
                 f.select(by, _OFFSET, *[(pl.col(c) + pl.col(_OFFSET)).alias(as_) for c, as_ in columns])
                 for f in placed
-                if f.height
                 for columns in [((START, "_low"), (END, "_high")) if START in f.columns else (("at_ns", "_low"), ("at_ns", "_high"))]
             ]
         )

@@ -16,7 +16,7 @@ _BYTE_STEPS: Steps = (
     (1_000, "kB"),
     (1, "B"),
 )
-NOT_MEASURED = "not measured"
+_BINARY_STEPS: Steps = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def _grouped(value: float) -> str:
@@ -159,8 +159,10 @@ def time_bucket(from_ns: int, to_ns: int | None) -> str:
 
 
 def size_bucket(from_bytes: int, to_bytes: int | None) -> str:
-    """A bucket of sizes: `10 to 100 kB`, `under 1 kB`, `1 GB and more`."""
-    return _bucket(from_bytes, to_bytes, _BYTE_STEPS)
+    """A bucket of sizes: `10 to 100 kB`, `1 GB and more`; `4 to 16 KiB` where its ends are powers of two."""
+    ends = [end for end in (from_bytes, to_bytes) if end]
+    binary = any(end >= 1024 for end in ends) and all(end & (end - 1) == 0 for end in ends)
+    return _bucket(from_bytes, to_bytes, _BINARY_STEPS if binary else _BYTE_STEPS)
 
 
 def _bucket(low: int, high: int | None, steps: Steps) -> str:

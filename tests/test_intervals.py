@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsys_triage.intervals import clip, count_inside, covered, cut, merge, paint, subtract, union_length
+from nsys_triage.intervals import clip, count_inside, covered, merge, paint, subtract, time_before, time_in, union_length
 
 Row = tuple[int, int, int]  # group, start, end
 ROWS = pl.Schema({"group": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
@@ -126,7 +126,7 @@ def test_count_inside_counts_the_start_and_not_the_end(spans: list[Row], at: lis
     ]
 
 
-# --- subtract, paint, cut ---------------------------------------------------------------------------------------
+# --- subtract and paint -----------------------------------------------------------------------------------------
 
 
 @quick
@@ -136,6 +136,10 @@ def test_subtract_takes_the_holes_out(of: list[Row], holes: list[Row]) -> None:
     for group in groups_of(of, holes, left):
         assert held(left, group) == held(of, group) - held(holes, group)
     assert left == as_rows(merge(frame(left), "group"))
+    alone = [(0, s, e) for s, e in subtract(frame(of), frame(holes)).iter_rows()]
+    assert held(alone, 0) == {ns for _, s, e in of for ns in range(s, e)} - {
+        ns for _, s, e in holes for ns in range(s, e)
+    }
 
 
 @quick
@@ -144,36 +148,59 @@ def test_paint_says_of_every_nanosecond_which_layers_hold_it(
     one: list[Row], two: list[Row], three: list[Row], at: list[tuple[int, int]]
 ) -> None:
     layers = {bit: merge(frame(of), "group") for bit, of in ((1, one), (4, two), (1 << 20, three))}
-    pieces = paint(layers, "group", numbered=4, cuts=moments(at))
-    assert pieces.columns == ["group", "start_ns", "end_ns", "mask", "number"]
-    assert as_rows(pieces) == sorted(as_rows(pieces))
-    numbered = as_rows(layers[4])
-    for group in groups_of(one, two, three, as_rows(pieces)):
-        own = pieces.filter(pl.col("group") == group)
+    pieces = paint(layers, "group", cuts=moments(at))
+    assert pieces.columns == ["group", "start_ns", "end_ns", "mask"]
+    expected = []
+    for group in sorted({*groups_of(one, two, three), *(g for g, _ in at)}):
         events = {ns for of in layers.values() for g, s, e in as_rows(of) if g == group for ns in (s, e)}
-        events |= {ns for g, ns in at if g == group}
+        edges = sorted(events | {ns for g, ns in at if g == group})
         # the pieces lie end to end from the first event to the last, and end at every event
-        edges = sorted(events)
-        assert own.select("start_ns", "end_ns").rows() == list(zip(edges, edges[1:], strict=False))
-        for start, end, mask, number in own.select("start_ns", "end_ns", "mask", "number").iter_rows():
-            inside = {bit for bit, of in layers.items() if start in held(as_rows(of), group)}
-            assert mask == sum(inside)
-            if 4 in inside:
-                assert numbered[number][0] == group
-                assert numbered[number][1] <= start < end <= numbered[number][2]
+        for start, end in zip(edges, edges[1:], strict=False):
+            mask = sum(bit for bit, of in layers.items() if start in held(as_rows(of), group))
+            expected.append((group, start, end, mask))
+    assert pieces.rows() == expected
 
 
 @quick
-@given(rows, st.lists(st.integers(-14, 26), unique=True, max_size=8))
-def test_cut_splits_at_the_edges_and_keeps_rows_in_order(of: list[Row], at: list[int]) -> None:
-    numbered = frame(of).with_row_index("row")
-    parts = cut(numbered, pl.Series(sorted(at), dtype=pl.Int64))
-    assert parts.columns == numbered.columns
-    expected = []
-    for row, (group, start, end) in enumerate(of):
-        edges = [start, *(ns for ns in sorted(at) if start < ns < end), end]
-        expected += [(row, group, s, e) for s, e in zip(edges, edges[1:], strict=False) if e > s]
-    assert parts.rows() == expected
+@given(rows, rows)
+def test_numbered_pieces_name_the_interval_that_they_lie_in(one: list[Row], two: list[Row]) -> None:
+    layers = {1: merge(frame(one), "group"), 1 << 20: merge(frame(two), "group")}
+    pieces = paint(layers, "group", numbered=1 << 20)
+    assert pieces.columns == ["start_ns", "end_ns", "mask", "number"]
+    all_pieces = paint(layers, "group").filter(pl.col("mask") >= 1 << 20)
+    numbered = as_rows(layers[1 << 20])
+    groups = [numbered[number][0] for number in pieces["number"]]
+    assert all_pieces.rows() == [
+        (group, s, e, mask)
+        for group, (s, e, mask) in zip(groups, pieces.select("start_ns", "end_ns", "mask").rows(), strict=True)
+    ]
+    for start, end, number in pieces.select("start_ns", "end_ns", "number").iter_rows():
+        assert numbered[number][1] <= start < end <= numbered[number][2]
+
+
+def test_numbered_intervals_that_touch_keep_their_own_numbers() -> None:
+    parts = pl.DataFrame({"group": [2, 1, 1], "start_ns": [0, 4, 0], "end_ns": [9, 9, 4]})
+    pieces = paint({1: frame([(1, 2, 6), (2, -3, 20)]), 2: parts}, "group", numbered=2)
+    assert pieces.rows() == [(0, 2, 2, 0), (2, 4, 3, 0), (4, 6, 3, 1), (6, 9, 2, 1), (0, 9, 3, 2)]
+    alone = paint({1: frame([(1, 2, 6)]), 2: frame([(1, 0, 4), (1, 4, 9)])}, numbered=2)
+    assert alone.rows() == [(0, 2, 2, 0), (2, 4, 3, 0), (4, 6, 3, 1), (6, 9, 2, 1)]
+
+
+# --- time before moments ----------------------------------------------------------------------------------------
+
+
+@quick
+@given(rows, st.lists(st.integers(-14, 40), max_size=8))
+def test_time_before_counts_what_lies_before_each_moment(of: list[Row], at: list[int]) -> None:
+    disjoint = merge(frame(of))
+    inside = {ns for _, s, e in of for ns in range(s, e)}
+    found = time_before(disjoint, pl.Series(at, dtype=pl.Int64))
+    assert found.dtype == pl.Int64
+    assert found.to_list() == [sum(ns < moment for ns in inside) for moment in at]
+    edges = sorted(at)
+    assert time_in(disjoint, pl.Series(edges, dtype=pl.Int64)).to_list() == [
+        len(inside & set(range(s, e))) for s, e in zip(edges, edges[1:], strict=False)
+    ]
 
 
 # --- empty input, and groups whose numbers are far apart --------------------------------------------------------
@@ -191,11 +218,13 @@ def test_nothing_gives_nothing() -> None:
         assert count_inside(some, moments([]), by).to_list() == [0]
         assert paint({1: none, 2: none}, by).is_empty()
         assert paint({1: none, 2: some}, by)["mask"].to_list() == [2]
+        assert paint({1: some, 2: none}, by, numbered=2).is_empty()
     assert union_length(none).rows() == [(0,)]
     assert union_length(none, "group").is_empty()
     assert clip(none, 0, 5).is_empty()
-    assert cut(none, pl.Series([1, 2], dtype=pl.Int64)).is_empty()
-    assert as_rows(cut(some, pl.Series([], dtype=pl.Int64))) == [(1, 2, 5)]
+    assert time_before(merge(none), pl.Series([1, 2], dtype=pl.Int64)).to_list() == [0, 0]
+    assert time_before(merge(some), pl.Series([], dtype=pl.Int64)).to_list() == []
+    assert time_in(merge(some), pl.Series([3], dtype=pl.Int64)).to_list() == []
 
 
 def test_results_have_the_types_of_the_input() -> None:

@@ -105,6 +105,7 @@ def test_moment_rounds_without_a_float() -> None:
     [
         (0, "0 %"),
         (1e-9, "< 0.1 %"),
+        (0.0009, "< 0.1 %"),
         (0.001, "0.1 %"),
         (0.04, "4.0 %"),
         (0.0995, "10 %"),
@@ -148,6 +149,10 @@ def test_buckets(low: int, high: int | None, text: str) -> None:
 def test_size_buckets() -> None:
     assert units.size_bucket(10_000, 100_000) == "10 to 100 kB"
     assert units.size_bucket(0, 1_000) == "under 1 kB"
+    assert units.size_bucket(4_096, 16_384) == "4 to 16 KiB"
+    assert units.size_bucket(64, 1_024) == "64 B to 1 KiB"
+    assert units.size_bucket(1 << 30, None) == "1 GiB and more"
+    assert units.size_bucket(0, 64) == "under 64 B"
 
 
 @pytest.mark.parametrize(

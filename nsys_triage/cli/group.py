@@ -10,9 +10,14 @@ from nsys_triage import __version__
 # name: module of nsys_triage.cli with a click command called `command`
 COMMANDS: Final = {
     "report": "report",
+    "rules": "rules",
+    "explain": "explain",
     "doctor": "doctor",
     "cache": "cache",
 }
+
+
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class PipeClosedError(Exception):
@@ -45,7 +50,7 @@ class LazyGroup(click.Group):
             raise PipeClosedError from error
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="nsys-triage", message="%(prog)s %(version)s")
 def nsys_triage() -> None:
     """Say what keeps the GPU idle in an Nsight Systems trace, what it costs and what to do next."""

@@ -58,10 +58,36 @@ window_option = click.option(
     "time within NVTX ranges of that name.",
 )
 
+judging_options = _together(
+    click.option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        metavar="RULE.NAME=VALUE",
+        help="Judge by another threshold, as host-sync.share=0.1; may be given again. `nsys-triage explain RULE` "
+        "shows a rule's thresholds, their units and defaults.",
+    ),
+    click.option(
+        "--fail-on",
+        multiple=True,
+        metavar="high|medium|low|RULE",
+        help="End with exit code 1 where a finding is at least that severe, or that rule fired; may be given "
+        "again. All outputs are written all the same.",
+    ),
+    click.option(
+        "--config",
+        type=PATH,
+        metavar="FILE",
+        help='TOML file with window = "...", fail_on = ["..."] and [thresholds.RULE] tables of NAME = VALUE; '
+        "options win over it.",
+    ),
+)
+"""`thresholds`, `fail_on`, `config`."""
+
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 
 verbosity_options = _together(
-    click.option("-q", "--quiet", is_flag=True, help="Print nothing but the errors and `--json -`."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only errors, what --fail-on stopped at, and outputs that go to stdout."),
     click.option("-v", "--verbose", count=True, help="Say what is done; -vv also shows tracebacks."),
 )
 """`quiet`, `verbose`."""

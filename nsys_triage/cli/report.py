@@ -1,49 +1,88 @@
-"""`nsys-triage report`: from traces to one HTML report, a JSON result, and a summary on the terminal."""
+"""`nsys-triage report`: from traces to one report in the form that is asked for, and a summary on the terminal."""
 
+import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from nsys_triage.cli.console import progress_display, set_up_logging
-from nsys_triage.cli.options import PATH, export_options, force_option, verbosity_options, window_option
+from nsys_triage.cli.judging import Judging, judging, stopped
+from nsys_triage.cli.options import (
+    PATH,
+    export_options,
+    force_option,
+    judging_options,
+    verbosity_options,
+    window_option,
+)
+from nsys_triage.cli.outputs import FORMATS, Output, plan_outputs, write_outputs
 from nsys_triage.errors import UsageError
 
 if TYPE_CHECKING:
     from nsys_triage.ingest import ExportSettings
     from nsys_triage.result.model import Result
 
+EXIT_GATE = 1
 EXIT_CANNOT_JUDGE = 3
+EPILOG = """\b
+Examples:
+  nsys-triage report job.nsys-rep
+  nsys-triage report job.nsys-rep --format markdown
+  nsys-triage report job.nsys-rep -o job.sarif --fail-on high --fail-on host-sync
+  nsys-triage report job.nsys-rep --json - --window all | jq .verdict
+
+\b
+A file for --config:
+  window = "all"
+  fail_on = ["high", "host-sync"]
+  [thresholds.host-sync]
+  share = 0.1
+
+\b
+Exit codes: 0 done; 1 --fail-on stopped it; 2 wrong usage, a missing file, a
+window without GPU work; 3 the trace cannot be analysed or judged.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """Where the result goes; checked before any work is done."""
-
-    html: Path | None
-    json: Path | None
-    json_to_stdout: bool
-
-
-@click.command("report")
+@click.command("report", epilog=EPILOG)
 @click.argument("traces", nargs=-1, required=True, type=PATH, metavar="TRACE...")
 @click.option(
-    "-o", "--output", type=PATH, metavar="FILE", help="The HTML report [default: TRACE.triage.html here]."
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="FILE|-",
+    help="Write the report there, - being stdout [default: TRACE.triage.html here for HTML, else stdout].",
 )
 @click.option(
-    "--json", "json_file", type=PATH, metavar="FILE|-", help="Write the result as JSON; HTML only with -o."
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    help="Form of the report: the HTML page, the JSON result, Markdown for a ticket, SARIF 2.1.0 or JUnit XML for "
+    "pipelines [default: by the suffix of -o (.json .md .sarif .xml), else html].",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=PATH,
+    metavar="FILE|-",
+    help="Write the result as JSON too; alone, without -o and --format, it is all that is written.",
 )
 @window_option
+@judging_options
 @export_options
 @force_option
 @verbosity_options
 def command(
     traces: tuple[Path, ...],
     output: Path | None,
+    format_name: str | None,
     json_file: Path | None,
     window: str,
+    thresholds: tuple[str, ...],
+    fail_on: tuple[str, ...],
+    config: Path | None,
     nsys: Path | None,
     cache_dir: Path | None,
     keep_sqlite: Path | None,
@@ -60,36 +99,16 @@ def command(
     from nsys_triage.ingest import ExportSettings
 
     _check_inputs(traces, keep_sqlite)
-    outputs = plan_outputs(traces, output, json_file, force)
+    outputs = plan_outputs(traces, output, format_name, json_file, force, [config] if config else [])
+    asked = judging(window, thresholds, fail_on, config)
     settings = ExportSettings(nsys, cache_dir, keep_sqlite, force, export_timeout)
-    result = _analyze(traces, window, settings, show_progress=not quiet and not verbose)
-    _write(result, outputs, force)
-    if outputs.json_to_stdout:
-        from nsys_triage.result.codec import encode
-
-        sys.stdout.buffer.write(encode(result))
-        sys.stdout.buffer.flush()
-    elif not quiet:
-        _print_summary(result, outputs.html)
-    return EXIT_CANNOT_JUDGE if result.status == "cannot_judge" else 0
-
-
-def plan_outputs(
-    traces: tuple[Path, ...], output: Path | None, json_file: Path | None, force: bool
-) -> Outputs:
-    """The places to write to. Raises `OutputError` where one of them may not be written."""
-    from nsys_triage.ingest.files import check_target
-
-    to_stdout = json_file == Path("-")
-    if output == Path("-"):
-        raise UsageError("-o needs the name of a file: `--json -` is what prints the result on stdout.")
-    if output is None and json_file is None:
-        output = Path(f"{traces[0].absolute().stem}.triage.html")
-    html = check_target(output, traces, force) if output else None
-    json = check_target(json_file, traces, force) if json_file and not to_stdout else None
-    if html is not None and html == json:
-        raise UsageError(f"{html.name} cannot be both the HTML report and the JSON result: name two files.")
-    return Outputs(html, json, to_stdout)
+    result = _analyze(traces, asked, settings, show_progress=not quiet and not verbose)
+    write_outputs(result, outputs, force, _line(traces, window, thresholds, config))
+    if not quiet and all(output.target for output in outputs):
+        _print_summary(result, outputs[0] if output or format_name or not json_file else None)
+    if result.status == "cannot_judge":
+        return EXIT_CANNOT_JUDGE
+    return EXIT_GATE if stopped(result, asked.gates, quiet) else 0
 
 
 def _check_inputs(traces: tuple[Path, ...], keep_sqlite: Path | None) -> None:
@@ -106,40 +125,36 @@ def _check_inputs(traces: tuple[Path, ...], keep_sqlite: Path | None) -> None:
 
 
 def _analyze(
-    traces: tuple[Path, ...], window: str, settings: "ExportSettings", show_progress: bool
+    traces: tuple[Path, ...], asked: Judging, settings: "ExportSettings", show_progress: bool
 ) -> "Result":
-    # before the window is read: what is wrong with a file is said at once, without the libraries for numbers
+    # what is wrong with a file is said at once, before the libraries for numbers are imported
     from nsys_triage.ingest import open_source
 
     with progress_display(show_progress) as progress:
         sources = [open_source(trace, settings, progress) for trace in traces]
         from nsys_triage.analyze import analyze
-        from nsys_triage.metrics.window import parse_window
 
-        return analyze(sources, parse_window(window), progress)
-
-
-def _write(result: "Result", outputs: Outputs, force: bool) -> None:
-    from nsys_triage.ingest.files import whole_file
-
-    if outputs.html:
-        from nsys_triage.render.html import render_html
-
-        page = render_html(result).encode()
-        with whole_file(outputs.html, force) as temporary:
-            temporary.write_bytes(page)
-    if outputs.json:
-        from nsys_triage.result.codec import encode
-
-        data = encode(result)
-        with whole_file(outputs.json, force) as temporary:
-            temporary.write_bytes(data)
+        return analyze(sources, asked.window_request(), progress, asked.rule_settings())
 
 
-def _print_summary(result: "Result", html: Path | None) -> None:
+def _line(traces: tuple[Path, ...], window: str, thresholds: tuple[str, ...], config: Path | None) -> str:
+    """The command line that judges these traces so, with the base names of files alone."""
+    from nsys_triage.ingest.files import base_name, shell_name
+
+    parts = ["nsys-triage report", *(shell_name(base_name(trace)) for trace in traces)]
+    if window != "auto":
+        parts.append(f"--window {shlex.quote(window)}")
+    parts += [f"--threshold {shlex.quote(threshold)}" for threshold in thresholds]
+    if config is not None:
+        parts.append(f"--config {shell_name(base_name(config))}")
+    return " ".join([*parts, "--format markdown"])
+
+
+def _print_summary(result: "Result", output: Output | None) -> None:
     from rich.console import Console
 
     from nsys_triage.ingest.files import base_name
     from nsys_triage.render.terminal import print_summary
 
-    print_summary(result, Console(file=sys.stdout, highlight=False), base_name(html) if html else None)
+    report = base_name(output.target) if output and output.target else None
+    print_summary(result, Console(file=sys.stdout, highlight=False), report)

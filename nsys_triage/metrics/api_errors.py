@@ -40,14 +40,17 @@ _PROBES: Final = (
 NAMES: Final[dict[int, str]] = {
     1: "invalid value", 2: "out of memory", 3: "not initialised", 4: "the driver is shutting down",
     35: "the driver is older than the runtime", 98: "invalid device function", 100: "no device", 101: "invalid device",
-    200: "invalid kernel image", 201: "invalid context", 209: "no kernel image for this GPU", 214: "uncorrectable ECC error",
-    217: "peer access not supported", 218: "invalid PTX", 222: "PTX made by a newer compiler than the driver knows", 300: "invalid source",
+    200: "invalid kernel image", 201: "invalid context", 209: "no kernel image for this GPU",
+    214: "uncorrectable ECC error", 217: "peer access not supported", 218: "invalid PTX",
+    222: "PTX made by a newer compiler than the driver knows", 300: "invalid source",
     304: "operating system call failed", 400: "invalid handle", 500: "not found", 700: "illegal address",
-    701: "too many resources for the launch", 702: "launch timed out", 709: "context is destroyed", 710: "assertion failed on the device",
-    714: "hardware stack error", 715: "illegal instruction", 716: "misaligned address", 717: "invalid address space",
-    718: "invalid program counter", 719: "launch failed", 720: "cooperative launch too large", 800: "not permitted", 801: "not supported",
-    900: "not allowed while a stream is captured", 901: "stream capture was invalidated", 906: "stream capture crosses into another",
-    908: "not allowed while capturing", 910: "wrong thread for the capture", 999: "unknown error",
+    701: "too many resources for the launch", 702: "launch timed out", 709: "context is destroyed",
+    710: "assertion failed on the device", 714: "hardware stack error", 715: "illegal instruction",
+    716: "misaligned address", 717: "invalid address space", 718: "invalid program counter", 719: "launch failed",
+    720: "cooperative launch too large", 800: "not permitted", 801: "not supported",
+    900: "not allowed while a stream is captured", 901: "stream capture was invalidated",
+    906: "stream capture crosses into another", 908: "not allowed while capturing",
+    910: "wrong thread for the capture", 999: "unknown error",
 }  # fmt: skip
 """What common return values mean (cudaError_t, CUresult)."""
 
@@ -57,7 +60,9 @@ def api_errors(workload: Workload, window: Window) -> pl.DataFrame:
     failed = window.rows(workload.calls).filter(
         (pl.col("return_value") != 0) & ~pl.col("return_value").is_in(list(EXPECTED_CODES))
     )
-    named = failed.join(workload.api.select("code", "api"), left_on="name", right_on="code", how="left", maintain_order="left")
+    named = failed.join(
+        workload.api.select("code", "api"), left_on="name", right_on="code", how="left", maintain_order="left"
+    )
     return (
         named.with_columns(pl.col("api").fill_null("unknown"))
         .filter(~pl.col("api").str.contains(_PROBES))

@@ -19,7 +19,10 @@ ALLOCATION: Final = 64
 LAUNCH: Final = KERNEL_LAUNCH | GRAPH_LAUNCH
 
 _API_GROUPS: Final = (
-    (KERNEL_LAUNCH, r"^(cudaLaunchKernel(ExC)?|cudaLaunch|cuLaunchKernel(Ex)?|cudaLaunchCooperativeKernel(MultiDevice)?|cuLaunchCooperativeKernel(MultiDevice)?|cuLaunch(Grid(Async)?)?)$"),
+    (
+        KERNEL_LAUNCH,
+        r"^(cudaLaunchKernel(ExC)?|cudaLaunch|cuLaunchKernel(Ex)?|cudaLaunchCooperativeKernel(MultiDevice)?|cuLaunchCooperativeKernel(MultiDevice)?|cuLaunch(Grid(Async)?)?)$",
+    ),
     (GRAPH_LAUNCH, r"^(cudaGraphLaunch|cuGraphLaunch)$"),
     (SYNC, r"^(cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize)$"),
     (ASYNC_COPY, r"^(cudaMemcpy|cuMemcpy).*Async"),
@@ -79,15 +82,54 @@ def os_groups(strings: pl.DataFrame) -> pl.DataFrame:
     """Columns code, thread_wait (waits for another thread) and reads (waits or reads) of OS calls."""
     name = pl.col("text")
     return strings.select(
-        "code", name.str.contains(_WAITS).alias("thread_wait"), name.str.contains(_WAITS_OR_READS).alias("reads")
+        "code",
+        name.str.contains(_WAITS).alias("thread_wait"),
+        name.str.contains(_WAITS_OR_READS).alias("reads"),
     )
+
+
+_OS_KINDS: Final = (
+    (
+        "file",
+        r"^(p?writev?\d*(64)?|fwrite\w*|fputs\w*|fputc\w*|putc\w*|puts|v?f?printf|fflush\w*|fsync|fdatasync|sync"
+        r"|fclose|close|p?readv?\d*(64)?|fread\w*|fgets\w*|fgetc\w*|getc|getline|getdelim|f?open(at)?(64)?"
+        r"|f?truncate(64)?|rename(at)?\d*|unlink(at)?|[fl]?stat(64)?|io_\w+|(Write|Read)File(Ex)?|FlushFileBuffers)$",
+    ),
+    (
+        "lock",
+        r"^(pthread_(mutex|rwlock|spin|cond|barrier)_\w+|pthread_(timed|try)?join(_np)?|sem_\w+|futex\w*|flockfile"
+        r"|flock|lockf(64)?|sched_yield|WaitFor(Single|Multiple)Objects?(Ex)?|SleepConditionVariable\w*)$",
+    ),
+    ("sleep", r"^(sleep|usleep|nanosleep|clock_nanosleep|Sleep(Ex)?)$"),
+    (
+        "wait",
+        r"^(p?poll|p?select\d*|epoll_p?wait\d*|pause|sigwait\w*|sigtimedwait|GetQueuedCompletionStatus)$",
+    ),
+    ("network", r"^(send(to|m?msg)?|recv(from|m?msg)?|connect|accept4?|mq_\w+|msgsnd|msgrcv)$"),
+    (
+        "process",
+        r"^(v?fork|clone|posix_spawnp?|execv\w*|system|popen|pclose|wait|waitpid|waitid|wait[34]|pthread_create|dlopen)$",
+    ),
+    (
+        "memory",
+        r"^(mmap(64)?|munmap|mremap|mprotect|madvise|mlock(all|2)?|munlock(all)?|msync|s?brk|shmat|shm_open)$",
+    ),
+    ("driver", r"^ioctl$"),
+)
+
+
+def os_kind(name: str) -> str:
+    """What an OS call does: file, lock, sleep, wait (for a descriptor), network, process, memory, driver or other."""
+    return next((kind for kind, pattern in _OS_KINDS if re.search(pattern, name)), "other")
 
 
 # --- overheads --------------------------------------------------------------------------------------------------
 
 _PROFILER_TYPES: Final = (3, 4, 5)  # CUPTI buffer flush, instrumentation, resource
 _LOADING_TYPES: Final = (2, 6, 7)  # driver JIT, runtime-triggered module loading, lazy function loading
-_PROFILER_NAMES: Final = r"(?i)buffer flush|data flush|profiling|instrumentation|resource|chunk allocation|tls allocation"
+_PROFILER_NAMES: Final = (
+    r"(?i)buffer flush|data flush|profiling|instrumentation|resource|chunk allocation|tls allocation"
+)
 _LOADING_NAMES: Final = r"(?i)module loading|lazy function|jit compil|driver compiler"
 
 
@@ -139,4 +181,6 @@ def says_data_loading(name: str) -> bool:
 def loading_names(strings: pl.DataFrame, codes: pl.Series) -> pl.Series:
     """The codes among `codes` whose text says data loading."""
     texts = strings.filter(pl.col("code").is_in(codes.implode()))
-    return texts.filter(pl.Series([says_data_loading(text) for text in texts["text"]], dtype=pl.Boolean))["code"]
+    return texts.filter(pl.Series([says_data_loading(text) for text in texts["text"]], dtype=pl.Boolean))[
+        "code"
+    ]

@@ -3,15 +3,14 @@
 from typing import Final
 
 from nsys_triage import units
-from nsys_triage.metrics.gaps import clock_faults, opaque_processes
-from nsys_triage.metrics.launches import launch_match
+from nsys_triage.metrics.gaps import CLOCK_FAULT_SHARE, clock_faults, opaque_processes
+from nsys_triage.metrics.lost_events import lost_events
+from nsys_triage.metrics.unexplained import without_launch
 from nsys_triage.metrics.work import Workload
 from nsys_triage.result.model import Warning as CaptureWarning
 from nsys_triage.trace.model import Trace
 
-CLOCK_FAULT_SHARE: Final = 0.05
 UNMATCHED_SHARE: Final = 0.05
-_LOST: Final = ("not all", "lost", "dropped", "reached the size limit", "might have not been started", "buffer")
 
 
 def capture_warnings(trace: Trace, workload: Workload | None) -> list[CaptureWarning]:
@@ -29,8 +28,9 @@ def _about_file(trace: Trace) -> list[CaptureWarning]:
         found.append(
             CaptureWarning(
                 id="private-data-in-file",
-                text=f"The trace file holds {n} environment variable{'s' if n > 1 else ''} whose name looks like a secret.",
-                advice="Do not attach the raw report or its export to a ticket; this report holds none of their values.",
+                text=f"The file holds {units.plural(n, 'environment variable')} whose name looks like a secret.",
+                advice="Do not attach the raw report or its export to a ticket; this report holds none of their"
+                " values.",
             )
         )
     if trace.info.filtered:
@@ -41,13 +41,14 @@ def _about_file(trace: Trace) -> list[CaptureWarning]:
                 advice="Export the whole report again: nsys export --type=sqlite REPORT.nsys-rep",
             )
         )
-    lost = [d for d in trace.info.diagnostics if d.severity in (2, 3) and any(word in d.text.lower() for word in _LOST)]
+    lost = lost_events(trace).messages
     if lost:
         found.append(
             CaptureWarning(
                 id="events-lost",
                 text=f"nsys itself reports lost events: {lost[0].text}",
-                advice="Record a shorter time or fewer event types, and give the process time to end (nsys profile --kill=none).",
+                advice="Record a shorter time or fewer event types, and give the process time to end"
+                " (nsys profile --kill=none).",
             )
         )
     dropped = sum(trace.dropped.values())
@@ -55,7 +56,8 @@ def _about_file(trace: Trace) -> list[CaptureWarning]:
         found.append(
             CaptureWarning(
                 id="bad-rows",
-                text=f"{units.count(dropped)} rows have times that cannot be true and were left out.",
+                text=f"{units.plural(dropped, 'row has', 'rows have')} times that cannot be true and"
+                f" {'was' if dropped == 1 else 'were'} left out.",
                 advice="A few are normal where a capture was cut off; many mean a damaged recording.",
             )
         )
@@ -68,7 +70,8 @@ def _about_graphs(trace: Trace, workload: Workload) -> list[CaptureWarning]:
         found.append(
             CaptureWarning(
                 id="graphs-recorded-whole",
-                text=f"{units.count(trace.graphs.height)} CUDA graph executions were recorded as a whole: what runs inside them, and idle time between their nodes, cannot be seen.",
+                text=f"{units.plural(trace.graphs.height, 'CUDA graph execution was', 'CUDA graph executions were')}"
+                " recorded as a whole: what runs inside, and idle time between the nodes, cannot be seen.",
                 advice="Record again with nsys profile --cuda-graph-trace=node to see inside.",
             )
         )
@@ -77,7 +80,8 @@ def _about_graphs(trace: Trace, workload: Workload) -> list[CaptureWarning]:
         found.append(
             CaptureWarning(
                 id="graphs-not-in-export",
-                text="CUDA graphs were launched whose GPU time the export does not hold: idle time is not known to be idle.",
+                text="CUDA graphs were launched whose GPU time the export does not hold: idle time is not known to be"
+                " idle.",
                 advice="Export with a newer nsys, or record again with nsys profile --cuda-graph-trace=node.",
             )
         )
@@ -91,25 +95,29 @@ def _about_launches(trace: Trace, workload: Workload) -> list[CaptureWarning]:
         found.append(
             CaptureWarning(
                 id="clock-fault",
-                text=f"{units.share(faults / matched)} of the device work starts before the call that launched it: the clocks of CPU and GPU do not fit.",
-                advice="Idle time cannot be explained from this recording; record again, best with a newer driver and nsys.",
+                text=f"{units.share(faults / matched)} of the device work starts before the call that launched it: the"
+                " clocks of CPU and GPU do not fit.",
+                advice="Idle time cannot be explained from this recording; record again, best with a newer driver and"
+                " nsys.",
             )
         )
-    match = launch_match(workload)
-    total = match.matched + match.unmatched
-    if total and match.unmatched > UNMATCHED_SHARE * total:
+    missing, total = without_launch(trace, workload.work)
+    if total and missing > UNMATCHED_SHARE * total:
         found.append(
             CaptureWarning(
                 id="launches-unmatched",
-                text=f"{units.share(match.unmatched / total)} of the device work has no launch call in the trace; the gaps before it have no known cause.",
-                advice="Record from before the launches to after their work ends, with the CUDA API traced (nsys profile --trace=cuda,nvtx,osrt).",
+                text=f"{units.share(missing / total)} of the device work has no launch call in the trace; the gaps"
+                " before it have no known cause.",
+                advice="Record from before the launches to after their work ends, with the CUDA API traced"
+                " (nsys profile --trace=cuda,nvtx,osrt).",
             )
         )
     if any(not gpu.known for gpu in workload.gpus.all) and len(workload.gpus.all) > 1:
         found.append(
             CaptureWarning(
                 id="gpus-assumed",
-                text="The trace does not say which physical GPU a process used: each (process, device) is taken for a GPU of its own.",
+                text="The trace does not say which physical GPU a process used: each (process, device) is taken for a"
+                " GPU of its own.",
                 advice="Export with nsys 2025.1 or newer, which names the GPU of every process.",
             )
         )

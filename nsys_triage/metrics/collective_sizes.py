@@ -37,7 +37,7 @@ def nccl_calls(trace: Trace, workload: Workload) -> pl.DataFrame:
 
 
 def with_sizes(trace: Trace, workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of WORK with `bytes` and `communicator` of the NCCL call in which they were launched; null where not known."""
+    """Rows of WORK with `bytes` and `communicator` of the NCCL call that launched them; null where not known."""
     payloads = nccl_calls(trace, workload).rename({"start_ns": "_from_ns", "end_ns": "_to_ns"})
     missing = pl.lit(None, pl.Int64).alias("bytes"), pl.lit(None, pl.String).alias("communicator")
     if payloads.is_empty() or rows.is_empty():
@@ -50,8 +50,16 @@ def with_sizes(trace: Trace, workload: Workload, rows: pl.DataFrame) -> pl.DataF
         launched.filter(pl.col("call").is_not_null())
         .select("_row", "thread", "_at_ns")
         .sort("_at_ns")
-        .join_asof(payloads.sort("_from_ns"), left_on="_at_ns", right_on="_from_ns", by="thread", check_sortedness=False)
+        .join_asof(
+            payloads.sort("_from_ns"),
+            left_on="_at_ns",
+            right_on="_from_ns",
+            by="thread",
+            check_sortedness=False,
+        )
         .filter(pl.col("_at_ns") < pl.col("_to_ns"))
         .select("_row", "bytes", "communicator")
     )
-    return launched.join(found, on="_row", how="left", maintain_order="left").select(*rows.columns, "bytes", "communicator")
+    return launched.join(found, on="_row", how="left", maintain_order="left").select(
+        *rows.columns, "bytes", "communicator"
+    )

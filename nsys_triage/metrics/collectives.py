@@ -3,6 +3,7 @@
 import polars as pl
 
 from nsys_triage.intervals import covered, merge
+from nsys_triage.metrics.collective_sizes import with_sizes
 from nsys_triage.metrics.ledger import CODE
 from nsys_triage.metrics.window import Window
 from nsys_triage.metrics.work import COMMUNICATION, Workload
@@ -12,7 +13,12 @@ from nsys_triage.trace.model import Trace
 
 def communication_work(trace: Trace, workload: Workload, window: Window) -> pl.DataFrame:
     """Communication kernels that start in the window: columns of WORK, with operation and collective (NCCL or RCCL)."""
-    rows = window.rows(workload.work.filter(pl.col("activity") == COMMUNICATION))
+    return _with_operations(
+        trace, workload, window.rows(workload.work.filter(pl.col("activity") == COMMUNICATION))
+    )
+
+
+def _with_operations(trace: Trace, workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:
     names = workload.names.select("code", "operation", "collective")
     return (
         rows.with_columns(trace.kernels["name"].gather(rows["row"]).alias("code"))
@@ -21,12 +27,18 @@ def communication_work(trace: Trace, workload: Workload, window: Window) -> pl.D
     )
 
 
-def summarize_collectives(trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window) -> Collectives:
+def summarize_collectives(
+    trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window
+) -> Collectives:
     """Collectives of the window; `pieces` are the ledger's in the window.
 
-    One rank alone cannot split waiting from transfer: those fields are None until ranks are matched.
+    Counts and totals are of those that start in the window; exposed time is the ledger's, so what is still running at
+    the window's start counts there. Operations that are exposed at the same time both have that time. `bytes` of an
+    operation are known where the payload of every one of its collectives was recorded. One rank alone cannot split
+    waiting from transfer: those fields are None until ranks are matched.
     """
-    rows = communication_work(trace, workload, window)
+    rows = with_sizes(trace, workload, communication_work(trace, workload, window))
+    running = _with_operations(trace, workload, workload.work.filter(pl.col("activity") == COMMUNICATION))
     exposed = pieces.filter(pl.col("cause") == CODE["communication"])
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     by_op = [
@@ -34,7 +46,10 @@ def summarize_collectives(trace: Trace, workload: Workload, pieces: pl.DataFrame
             op=str(op),
             count=of_op.height,
             total_ns=int(of_op.select(length).item()),
-            exposed_ns=int(covered(merge(of_op, "gpu"), exposed, "gpu").sum()),
+            exposed_ns=int(
+                covered(merge(running.filter(pl.col("operation") == op), "gpu"), exposed, "gpu").sum()
+            ),
+            bytes=None if of_op["bytes"].has_nulls() else int(of_op["bytes"].sum()),
         )
         for (op,), of_op in rows.group_by(["operation"], maintain_order=True)
     ]

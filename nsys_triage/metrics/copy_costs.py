@@ -69,7 +69,10 @@ def exposed_pieces(pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def exposed_ns(pieces: pl.DataFrame, copies: pl.DataFrame) -> int:
-    """How long those copies ran while nothing computed, summed over the GPUs; `pieces` are the ledger's in the window."""
+    """How long those copies ran while nothing computed, summed over the GPUs.
+
+    `pieces` are the ledger's in the window.
+    """
     return int(covered(exposed_pieces(pieces), copies, "gpu").sum())
 
 
@@ -81,7 +84,9 @@ def exposed_without_ns(pieces: pl.DataFrame, others: pl.DataFrame) -> int:
 
 def longest_exposed(pieces: pl.DataFrame, copies: pl.DataFrame) -> tuple[int, int] | None:
     """Start and end of the copy that was exposed longest (of equal ones the first), None where none was."""
-    each = copies.with_columns(covered(copies, exposed_pieces(pieces), "gpu").alias("ns")).filter(pl.col("ns") > 0)
+    each = copies.with_columns(covered(copies, exposed_pieces(pieces), "gpu").alias("ns")).filter(
+        pl.col("ns") > 0
+    )
     if each.is_empty():
         return None
     row = each.sort(["ns", "start_ns", "gpu"], descending=[True, False, False]).row(0, named=True)
@@ -93,7 +98,9 @@ def hideable_ns(pieces: pl.DataFrame, copies: pl.DataFrame) -> int:
 
     Perfect overlap: on each GPU at most the time in which it computes and does not copy, nor more than is exposed.
     """
-    computing = pieces.filter(pl.col("cause").is_in([CODE["compute"], CODE["graph"]])).select("gpu", "start_ns", "end_ns")
+    computing = pieces.filter(pl.col("cause").is_in([CODE["compute"], CODE["graph"]])).select(
+        "gpu", "start_ns", "end_ns"
+    )
     total = 0
     for gpu in pieces["gpu"].unique().sort().to_list():
         own = pl.col("gpu") == gpu
@@ -148,7 +155,9 @@ def blocking_calls(workload: Workload) -> pl.DataFrame:
 
 def wait_cost_ns(pieces: pl.DataFrame, calls: pl.Series) -> int:
     """Idle time that the ledger puts under `host_sync` because of those calls (rows of CALLS), summed over the GPUs."""
-    own = pieces.filter((pl.col("cause") == CODE["host_sync"]) & pl.col("call").is_in(calls.drop_nulls().unique().implode()))
+    own = pieces.filter(
+        (pl.col("cause") == CODE["host_sync"]) & pl.col("call").is_in(calls.drop_nulls().unique().implode())
+    )
     return int((own["end_ns"] - own["start_ns"]).sum())
 
 
@@ -157,7 +166,9 @@ def launch_cost_ns(pieces: pl.DataFrame, gaps: pl.DataFrame, calls: pl.Series, *
 
     `inside`: only from the begin of the call on, without the dispatch before it.
     """
-    ended = gaps.filter(pl.col("call").is_in(calls.drop_nulls().unique().implode())).select("gap", "launch_start_ns")
+    ended = gaps.filter(pl.col("call").is_in(calls.drop_nulls().unique().implode())).select(
+        "gap", "launch_start_ns"
+    )
     own = pieces.filter(pl.col("cause") == CODE["launch"]).join(ended, on="gap", how="inner")
     begin = pl.max_horizontal("start_ns", "launch_start_ns") if inside else pl.col("start_ns")
     return int(own.select((pl.col("end_ns") - begin).clip(lower_bound=0).sum()).item() or 0)
@@ -175,7 +186,9 @@ def rate_of(copies: pl.DataFrame) -> float | None:
 
 def large_pinned(copies: pl.DataFrame, copy_kind: int) -> pl.DataFrame:
     """Those of at least 1 MiB in that direction (1 to the device, 2 from it) whose host side is known to be pinned."""
-    return copies.filter((pl.col("copy_kind") == copy_kind) & pl.col("pinned") & (pl.col("bytes") >= LARGE_BYTES))
+    return copies.filter(
+        (pl.col("copy_kind") == copy_kind) & pl.col("pinned") & (pl.col("bytes") >= LARGE_BYTES)
+    )
 
 
 def practical_rate(link_name: str, link_bytes_per_s: float) -> float:

@@ -12,7 +12,13 @@ import polars as pl
 from nsys_triage.intervals import clip, covered, merge
 from nsys_triage.trace.model import Schema, Trace
 
-ON_CORE: Final[Schema] = {"pid": pl.Int32, "tid": pl.Int32, "cpu": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.Int64}
+ON_CORE: Final[Schema] = {
+    "pid": pl.Int32,
+    "tid": pl.Int32,
+    "cpu": pl.Int32,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+}
 ACTIVE_SHARE: Final = 0.05
 """A thread counts as one that needs a core if it was on one for this share of the window."""
 
@@ -83,11 +89,14 @@ def core_use(trace: Trace, start_ns: int, end_ns: int) -> CoreUse | None:
 def _all_busy(of_core: pl.DataFrame, cores: int) -> pl.DataFrame:
     """When that many cores are busy at once; `of_core` as `merge` gives it."""
     edges = [
-        of_core.select(pl.col(moment).alias("at_ns"), pl.lit(step, pl.Int64).alias("step")) for moment, step in (("start_ns", 1), ("end_ns", -1))
+        of_core.select(pl.col(moment).alias("at_ns"), pl.lit(step, pl.Int64).alias("step"))
+        for moment, step in (("start_ns", 1), ("end_ns", -1))
     ]
     running = pl.concat(edges).group_by("at_ns").agg(pl.col("step").sum()).sort("at_ns")
     return merge(
-        running.with_columns(pl.col("step").cum_sum().alias("busy"), pl.col("at_ns").shift(-1).alias("end_ns"))
+        running.with_columns(
+            pl.col("step").cum_sum().alias("busy"), pl.col("at_ns").shift(-1).alias("end_ns")
+        )
         .filter((pl.col("busy") >= cores) & pl.col("end_ns").is_not_null())
         .select(pl.col("at_ns").alias("start_ns"), "end_ns")
     )

@@ -48,7 +48,8 @@ def _dispatch(calls: pl.DataFrame, os_rows: pl.DataFrame) -> pl.DataFrame:
         rows = pl.concat([rows, os_rows.select(*_COLUMNS, pl.lit(value=False).alias("launch"))])
     return (
         rows.lazy()
-        .sort("thread", "start_ns", "end_ns", "launch")
+        # of rows that start together the launch comes first: a row nested in it is not what came before it
+        .sort("thread", "start_ns", "launch", "end_ns", descending=[False, False, True, False])
         # a thread's rows are one run, so its reach starts anew where the thread changes
         .with_columns(pl.col("end_ns").cum_max().over("thread").shift(1).alias("reach"))
         .filter(pl.col("launch") & (pl.col("thread") == pl.col("thread").shift(1)))

@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from nsys_triage.intervals import covered
+from nsys_triage.intervals import covered, subtract
 from nsys_triage.metrics.api_names import GRAPH_LAUNCH, os_groups
 from nsys_triage.metrics.work import COPY, DEVICE_TO_HOST, HOST_TO_DEVICE, LARGE_READ_BYTES, UNIFIED_KINDS, Workload, on_threads
 from nsys_triage.trace.model import Schema, Trace
@@ -50,7 +50,7 @@ def copies_after_kernels(trace: Trace, workload: Workload) -> pl.DataFrame:
     """Host-to-device copies of at least 64 KiB that come after kernel work.
 
     That is: the operation that started last before it on that GPU is not itself such a copy. Columns: work (row in
-    WORK), gpu, start_ns, end_ns, stream, bytes.
+    WORK), gpu, start_ns, end_ns, pid, stream, context, bytes.
     """
     is_large = (trace.memcpys["copy_kind"] == HOST_TO_DEVICE) & (trace.memcpys["bytes"] >= INPUT_COPY_BYTES)
     large_rows = is_large.fill_null(value=False).arg_true().cast(pl.UInt32)
@@ -61,17 +61,19 @@ def copies_after_kernels(trace: Trace, workload: Workload) -> pl.DataFrame:
         .with_columns(((pl.col("activity") == COPY) & pl.col("row").is_in(large_rows.implode())).alias("large"))
         .with_columns((pl.col("large").shift(1) & (pl.col("gpu") == pl.col("gpu").shift(1))).fill_null(value=False).alias("follows_one"))
         .filter(pl.col("large") & ~pl.col("follows_one"))
-        .select("work", "gpu", "start_ns", "end_ns", "stream", "row")
+        .select("work", "gpu", "start_ns", "end_ns", "pid", "stream", "row")
         .collect()
     )
-    return found.with_columns(trace.memcpys["bytes"].gather(found["row"])).drop("row")
+    return found.with_columns(trace.memcpys["context", "bytes"][found["row"]]).drop("row")
 
 
 def input_copies(candidates: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
     """Those copies after kernels that recur: at least three of that size on that stream start in the window."""
     inside = candidates.filter(pl.col("start_ns").is_between(*window, closed="left"))
-    recurring = inside.group_by("gpu", "stream", "bytes").agg(pl.len().alias("times")).filter(pl.col("times") >= INPUT_COPY_TIMES)
-    return candidates.join(recurring, on=["gpu", "stream", "bytes"], how="semi", maintain_order="left", nulls_equal=True)
+    # stream ids are unique within a context only, and two processes may share the GPU
+    key = ["gpu", "pid", "context", "stream", "bytes"]
+    recurring = inside.group_by(key).agg(pl.len().alias("times")).filter(pl.col("times") >= INPUT_COPY_TIMES)
+    return candidates.join(recurring, on=key, how="semi", maintain_order="left", nulls_equal=True)
 
 
 def _ended(work: pl.DataFrame) -> pl.DataFrame:
@@ -182,18 +184,20 @@ def _stand_ins(trace: Trace, workload: Workload, gaps: pl.DataFrame) -> pl.Serie
     if candidates.is_empty():
         return own
     chosen = candidates["thread"].unique()
+    columns = ["thread", "start_ns", "end_ns"]
+    own_calls = calls.select(columns).filter(pl.col("thread").is_in(chosen.implode()))
     os_rows = on_threads(trace.osrt, threads).filter(pl.col("thread").is_in(chosen.implode()))
     waits = os_rows.join(os_groups(trace.strings).filter("thread_wait"), left_on="name", right_on="code", how="semi")
-    columns = ["thread", "start_ns", "end_ns"]
     rows = pl.concat(
         [
             os_rows.select(columns),
-            calls.select(columns).filter(pl.col("thread").is_in(chosen.implode())),
+            own_calls,
             *[on_threads(f, threads).select(columns) for f in (trace.host_communication, trace.overheads)],
         ]
     )
     length = candidates["end_ns"] - candidates["start_ns"]
-    awake = length - covered(candidates, waits, "thread")
+    # a wait inside a CUDA call is the driver's, not one for another thread of the program
+    awake = length - covered(candidates, subtract(waits, own_calls, "thread"), "thread")
     waited = (awake < STAND_IN_AWAKE_NS) & (awake * 2 < length)
     unseen = covered(candidates, rows, "thread") == 0
     stand_in = candidates.filter(waited | unseen).select("gap", "last_thread")
@@ -208,7 +212,9 @@ def build_gaps(trace: Trace, workload: Workload, inputs: pl.DataFrame) -> GapTab
     is_copy = work["activity"].gather(gaps["work"]) == COPY
     unified = copy_kind.gather(work["row"].gather(gaps["work"]).zip_with(is_copy, pl.Series([None], dtype=pl.UInt32))).is_in(UNIFIED_KINDS)
     large_reads = trace.memcpys.with_row_index("row").filter((pl.col("copy_kind") == DEVICE_TO_HOST) & (pl.col("bytes") >= LARGE_READ_BYTES))
-    read_ends = work.filter((pl.col("activity") == COPY) & pl.col("row").is_in(large_reads["row"].implode())).select(
+    # a copy of no length ends no work
+    is_read = (pl.col("activity") == COPY) & (pl.col("end_ns") > pl.col("start_ns")) & pl.col("row").is_in(large_reads["row"].implode())
+    read_ends = work.filter(is_read).select(
         "gpu", pl.col("end_ns").alias("start_ns"), pl.lit(value=True).alias("after_large_read")
     ).unique(["gpu", "start_ns"])
     faults, matched = clock_faults(workload)

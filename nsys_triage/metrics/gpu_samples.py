@@ -19,6 +19,8 @@ _DRAM: Final = ("dram_read", "dram_write")
 _CLOCKS: Final = ("sm_clock_mhz", "gpc_clock_mhz")  # the first that was sampled
 # after a longer pause samples were lost: the last one before it speaks for its own period alone
 _LOST_AFTER_PERIODS: Final = 1.5
+FILLED: Final = 0.8
+"""A sample tells about kernels where they fill so much of its period."""
 
 
 def summarize_gpu_metrics(
@@ -56,8 +58,26 @@ def means_while(samples: pl.DataFrame, gpu_id: int, busy: pl.DataFrame) -> dict[
     return _means(_weighted(samples, gpu_id, busy))
 
 
+def filled_samples(
+    samples: pl.DataFrame, gpu_id: int, busy: pl.DataFrame, least: float = FILLED
+) -> pl.DataFrame:
+    """The samples of one GPU whose period `busy` covers to at least that share: time_ns, metric, value, weight (ns).
+
+    They tell what the GPU did in those kernels alone, not thinned out by what ran before and after. `samples` has
+    schema `GPU_METRICS`, `busy` start_ns and end_ns. Sorted by time and metric; empty where no period is filled.
+    """
+    weighted = _weighted(samples, gpu_id, busy)
+    filled = weighted.filter(pl.col("weight") >= least * pl.col("length"))
+    return filled.select("time_ns", "metric", "value", "weight").sort("time_ns", "metric")
+
+
+def means_of(filled: pl.DataFrame) -> dict[str, float]:
+    """Weighted mean of each metric of what `filled_samples` gives, by metric name."""
+    return _means(filled)
+
+
 def _weighted(samples: pl.DataFrame, gpu_id: int, times: pl.DataFrame) -> pl.DataFrame:
-    """All samples of the GPU that speak for any of `times`, with `weight`, for how much of it (ns)."""
+    """All samples of the GPU that speak for any of `times`, with `weight`, for how much of it, of `length` (ns)."""
     mine = samples.filter(pl.col("gpu_id") == gpu_id, pl.col("value").is_not_null())
     step, period = pl.col("step"), pl.col("period")
     spans = (
@@ -72,7 +92,11 @@ def _weighted(samples: pl.DataFrame, gpu_id: int, times: pl.DataFrame) -> pl.Dat
             ).alias("end_ns")
         )
     )
-    weights = spans.select(pl.col("start_ns").alias("time_ns"), covered(spans, times).alias("weight"))
+    weights = spans.select(
+        pl.col("start_ns").alias("time_ns"),
+        covered(spans, times).alias("weight"),
+        (pl.col("end_ns") - pl.col("start_ns")).alias("length"),
+    )
     return mine.join(weights.filter(pl.col("weight") > 0), on="time_ns")
 
 

@@ -13,7 +13,13 @@ from nsys_triage.metrics.evidence import loader_ranges
 from nsys_triage.metrics.work import Workload, on_threads
 from nsys_triage.trace.model import Schema, Trace
 
-SPANS: Final[Schema] = {"gap": pl.UInt32, "gpu": pl.UInt16, "thread": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
+SPANS: Final[Schema] = {
+    "gap": pl.UInt32,
+    "gpu": pl.UInt16,
+    "thread": pl.UInt32,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+}
 NAMED: Final[Schema] = {"text": pl.String, "count": pl.UInt32, "ns": pl.Int64}
 """What was done under one name: how often, and for how long. Sorted by ns, the longest first, then text."""
 
@@ -27,13 +33,17 @@ def host_spans(pieces: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     idle = pieces.filter(pl.col("gap").is_not_null())
     of_gap = gaps.select("launch_start_ns", "host_thread", "launch_thread")[idle["gap"]]
     host = idle["start_ns"] < of_gap["launch_start_ns"]
-    thread = of_gap.select(pl.when(host).then("host_thread").otherwise("launch_thread").alias("thread"))["thread"]
+    thread = of_gap.select(pl.when(host).then("host_thread").otherwise("launch_thread").alias("thread"))[
+        "thread"
+    ]
     return idle.with_columns(thread).filter(pl.col("thread").is_not_null()).select(list(SPANS))
 
 
 def outermost(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows (thread, start_ns, end_ns, ...) that do not lie inside another row of their thread, sorted by them."""
-    ordered = rows.filter(pl.col("thread").is_not_null()).sort(["thread", "start_ns", "end_ns"], descending=[False, False, True])
+    ordered = rows.filter(pl.col("thread").is_not_null()).sort(
+        ["thread", "start_ns", "end_ns"], descending=[False, False, True]
+    )
     reach = pl.col("end_ns").cum_max().shift(1).over("thread")
     return ordered.filter(~(pl.col("end_ns") <= reach).fill_null(value=False))
 
@@ -62,7 +72,7 @@ def os_calls_in(trace: Trace, workload: Workload, spans: pl.DataFrame) -> pl.Dat
 
 
 def api_calls_in(workload: Workload, spans: pl.DataFrame, group: int | None = None) -> pl.DataFrame:
-    """The CUDA calls in the spans by plain name (schema NAMED); `group`: those with one of these bits of `api_names`."""
+    """The CUDA calls in the spans by plain name (schema NAMED); `group`: only those with one of these bits."""
     calls = workload.calls if group is None else workload.calls.filter((pl.col("group") & group) > 0)
     return time_by_name(spans, calls, workload.api.select("code", pl.col("api").alias("text")))
 
@@ -78,7 +88,9 @@ def symbols_in(trace: Trace, workload: Workload, spans: pl.DataFrame) -> pl.Data
     Samples without a symbol are left out.
     """
     samples = trace.samples.drop_nulls("symbol").join(workload.threads, on=["pid", "tid"])
-    moments = samples.select("symbol", "thread", pl.col("time_ns").alias("start_ns"), (pl.col("time_ns") + 1).alias("end_ns"))
+    moments = samples.select(
+        "symbol", "thread", pl.col("time_ns").alias("start_ns"), (pl.col("time_ns") + 1).alias("end_ns")
+    )
     return (
         moments.filter(covered(moments, spans, "thread") > 0)
         .join(trace.strings, left_on="symbol", right_on="code")

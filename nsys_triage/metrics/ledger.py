@@ -33,7 +33,9 @@ LEDGER: Final[Schema] = {
 _LEFT: Final = 255  # not explained by direct evidence
 _PART_BIT: Final = 1 << 20
 _PARTS: Final[Schema] = {
-    "gap": pl.UInt32, "thread": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64, "host": pl.Boolean
+    "gap": pl.UInt32, "thread": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64,
+    "host": pl.Boolean,  # of the host part, not of the launch part
+    "own_wait": pl.Boolean,  # inside the launch call, which waits itself: being in it is launching
 }  # fmt: skip
 
 
@@ -69,24 +71,32 @@ def cause_times(rows: pl.DataFrame) -> list[CauseTime]:
 # --- the parts of a gap -----------------------------------------------------------------------------------------
 
 
-def _parts(gaps: pl.DataFrame) -> pl.DataFrame:
+def _parts(gaps: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     """Every gap as its host part and its launch part, each with the thread that explains it (schema _PARTS).
 
-    A gap without a known launch is one launch part without a thread.
+    A gap without a known launch is one launch part without a thread. The launch part of a call that waits itself
+    (one of `waits`) has two: the call, and what comes after it.
     """
     cut = pl.col("launch_start_ns").fill_null(pl.col("start_ns")).clip(pl.col("start_ns"), pl.col("end_ns"))
-    host = gaps.lazy().select("gap", pl.col("host_thread").alias("thread"), "start_ns", cut.alias("end_ns"), pl.lit(value=True).alias("host"))
-    launch = gaps.lazy().select("gap", pl.col("launch_thread").alias("thread"), cut.alias("start_ns"), "end_ns", pl.lit(value=False).alias("host"))
-    return pl.concat([host, launch]).filter(pl.col("end_ns") > pl.col("start_ns")).collect()
+    waits_itself = pl.col("call").is_in(waits["wait"].implode()).fill_null(value=False)
+    done = pl.when(waits_itself).then(pl.col("launch_end_ns").clip(cut, pl.col("end_ns"))).otherwise(cut)
+    launcher = pl.col("launch_thread").alias("thread")
+    no, yes = pl.lit(value=False), pl.lit(value=True)
+    host = gaps.lazy().select("gap", pl.col("host_thread").alias("thread"), "start_ns", cut.alias("end_ns"), yes.alias("host"), no.alias("own_wait"))
+    call = gaps.lazy().select("gap", launcher, cut.alias("start_ns"), done.alias("end_ns"), no.alias("host"), yes.alias("own_wait"))
+    rest = gaps.lazy().select("gap", launcher, done.alias("start_ns"), "end_ns", no.alias("host"), no.alias("own_wait"))
+    return pl.concat([host, call, rest]).filter(pl.col("end_ns") > pl.col("start_ns")).collect()
 
 
 def _host_pieces(parts: pl.DataFrame, layers: dict[int, pl.DataFrame]) -> pl.DataFrame:
-    """The parts cut by what their threads did: gap, host, start_ns, end_ns, mask; sorted by gap and start.
+    """The parts cut by what their threads did: gap, host, own_wait, start_ns, end_ns, mask; sorted by gap and start.
 
     Parts of one thread are disjoint on one GPU, so `parts` has to be of one GPU.
     """
     known = parts.filter(pl.col("thread").is_not_null()).sort("thread", "start_ns")
-    unknown = parts.filter(pl.col("thread").is_null()).select("gap", "host", "start_ns", "end_ns", pl.lit(0, pl.Int64).alias("mask"))
+    unknown = parts.filter(pl.col("thread").is_null()).select(
+        "gap", "host", "own_wait", "start_ns", "end_ns", pl.lit(0, pl.Int64).alias("mask")
+    )
     if known.is_empty():
         return unknown.sort("gap", "start_ns")
     threads = known["thread"].unique()
@@ -94,8 +104,9 @@ def _host_pieces(parts: pl.DataFrame, layers: dict[int, pl.DataFrame]) -> pl.Dat
     pieces = paint({**chosen, _PART_BIT: known.select("thread", "start_ns", "end_ns")}, "thread", numbered=_PART_BIT)
     row = pieces["number"]
     named = pieces.select(
-        known["gap"].gather(row), known["host"].gather(row), "start_ns", "end_ns", pl.col("mask") & ~pl.lit(_PART_BIT, pl.Int64)
-    )
+        *[known[c].gather(row) for c in ("gap", "host", "own_wait")],
+        "start_ns", "end_ns", pl.col("mask") & ~pl.lit(_PART_BIT, pl.Int64),
+    )  # fmt: skip
     return pl.concat([named, unknown]).sort("gap", "start_ns")
 
 
@@ -179,13 +190,12 @@ def _outer_waits(calls: pl.DataFrame) -> pl.DataFrame:
     return waits.filter(~inside.fill_null(value=False))
 
 
-def opening_waits(workload: Workload, gaps: pl.DataFrame) -> pl.DataFrame:
-    """The gaps that a wait opened: gap, gpu, thread, pid, gap_start_ns, wait (row in CALLS), wait_start_ns.
+def opening_waits(waits: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The gaps that one of those waits opened: gap, gpu, thread, pid, gap_start_ns, wait (row in CALLS), wait_start_ns.
 
     A synchronising call of the explaining thread, other than the launch itself, was waiting when the GPU ran dry.
     A wait for a large read-back does not open a gap.
     """
-    waits = _outer_waits(workload.calls)
     candidates = gaps.filter(pl.col("host_thread").is_not_null() & ~pl.col("after_large_read")).select(
         "gap", "gpu", "pid", "call", pl.col("host_thread").alias("thread"), pl.col("start_ns").alias("gap_start_ns")
     )
@@ -213,10 +223,13 @@ def _wait_shares(opened: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
     the rest is carried to the next gap that a wait opens in that step: the running sum reflected at zero.
     """
     alone = pl.col("step").is_null()
+    same_wait = (pl.col("wait") == pl.col("wait").shift(1)) & (pl.col("gpu") == pl.col("gpu").shift(1))
+    since = pl.when(same_wait.fill_null(value=False)).then(pl.col("gap_start_ns").shift(1)).otherwise("wait_start_ns")
     rows = (
         opened.join(left, on="gap", how="left", maintain_order="left")
-        .with_columns(pl.col("left_ns").fill_null(0))
         .sort("gpu", "thread", "gap_start_ns", "gap")
+        # a wait that opens several gaps counts once, in whatever steps they begin
+        .with_columns(pl.col("left_ns").fill_null(0), (pl.col("gap_start_ns") - since).alias("credit"))
         .with_columns(
             # without a step a wait's budget is its own
             pl.struct("gpu", "thread", pl.when(alone).then(-1).otherwise("step").alias("s"), pl.when(alone).then("wait").alias("w"))
@@ -225,13 +238,10 @@ def _wait_shares(opened: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("purse", "gap_start_ns", "gap")
     )
-    same_wait = (pl.col("wait") == pl.col("wait").shift(1)) & (pl.col("purse") == pl.col("purse").shift(1))
-    since = pl.when(same_wait.fill_null(value=False)).then(pl.col("gap_start_ns").shift(1)).otherwise("wait_start_ns")
     total = (pl.col("credit") - pl.col("left_ns")).cum_sum().over("purse")
     lowest = pl.min_horizontal(total.cum_min().over("purse"), 0)
     return (
-        rows.with_columns((pl.col("gap_start_ns") - since).alias("credit"))
-        .with_columns((total - lowest).alias("rest"))
+        rows.with_columns((total - lowest).alias("rest"))
         .with_columns(pl.col("rest").shift(1).over("purse").fill_null(0).alias("carried"))
         .select("gap", "wait", (pl.col("carried") + pl.col("credit") - pl.col("rest")).alias("ns"))
         .filter(pl.col("ns") > 0)
@@ -261,9 +271,7 @@ def _with_waits(pieces: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
 def _by_rest(pieces: pl.DataFrame) -> pl.DataFrame:
     """Steps 6 (inside a wait), 7 and 8 for what is still _LEFT."""
     rest = (
-        pl.when(_has(ev.WAITING) & pl.col("host"))
-        .then(_cause("host_sync"))
-        .when(_has(ev.WAITING) & ~pl.col("own_wait"))
+        pl.when(_has(ev.WAITING) & ~pl.col("own_wait"))
         .then(_cause("host_sync"))
         .when(~pl.col("host") | _has(ev.CUDA_CALL))
         .then(_cause("launch"))
@@ -285,10 +293,11 @@ def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table
         "gpu", "start_ns", "end_ns", pl.col("activity").alias("cause"),
         pl.lit(None, pl.UInt32).alias("gap"), pl.lit(None, pl.UInt32).alias("call"),
     )  # fmt: skip
-    parts = _parts(gaps)
+    waits = _outer_waits(workload.calls)
+    parts = _parts(gaps, waits)
     threads = pl.concat([gaps["host_thread"], gaps["launch_thread"]]).drop_nulls().unique()
     layers = ev.host_layers(trace, workload, threads)
-    opened = _in_steps(opening_waits(workload, gaps), steps)
+    opened = _in_steps(opening_waits(waits, gaps), steps)
     explained = [busy]
     for gpu in sorted(gaps["gpu"].unique().to_list()):
         numbers = gaps.filter(pl.col("gpu") == gpu)["gap"]
@@ -297,7 +306,7 @@ def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table
         length = (pl.col("end_ns") - pl.col("start_ns")).sum()
         left = pieces.lazy().filter(pl.col("cause") == _LEFT).group_by("gap").agg(length.alias("left_ns")).collect()
         waited = _with_waits(pieces, _wait_shares(opened.filter(pl.col("gpu") == gpu), left))
-        settled = _with_wait_named(_by_rest(_with_own_wait(waited, workload, gaps)), workload, gaps)
+        settled = _with_wait_named(_by_rest(waited), waits, gaps)
         explained.append(settled.select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", "cause", "gap", "call"))
     # GPU by GPU the parts are sorted runs, which a stable sort by one column merges
     explained = [
@@ -307,7 +316,7 @@ def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table
     return Ledger(pl.concat(explained) if explained else pl.DataFrame(schema=LEDGER))
 
 
-def _with_wait_named(pieces: pl.DataFrame, workload: Workload, gaps: pl.DataFrame) -> pl.DataFrame:
+def _with_wait_named(pieces: pl.DataFrame, waits: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     """`call` set for the host_sync pieces that lie inside a wait."""
     inside = (pl.col("cause") == CODE["host_sync"]) & pl.col("call").is_null()
     numbered = pieces.with_row_index("_row")
@@ -320,7 +329,7 @@ def _with_wait_named(pieces: pl.DataFrame, workload: Workload, gaps: pl.DataFram
         open_pieces.select("_row", "start_ns", thread.select(pl.when("of_host").then("host").otherwise("launch").alias("thread"))["thread"])
         .sort("start_ns")
         .join_asof(
-            _outer_waits(workload.calls).select("wait", "thread", "start_ns").sort("start_ns"),
+            waits.select("wait", "thread", "start_ns").sort("start_ns"),
             on="start_ns", by="thread", check_sortedness=False,
         )
         .select("_row", "wait")
@@ -330,13 +339,6 @@ def _with_wait_named(pieces: pl.DataFrame, workload: Workload, gaps: pl.DataFram
         .with_columns(pl.coalesce("call", "wait").alias("call"))
         .drop("_row", "wait")
     )
-
-
-def _with_own_wait(pieces: pl.DataFrame, workload: Workload, gaps: pl.DataFrame) -> pl.DataFrame:
-    """`own_wait`: the launch call of the gap's operation is itself a synchronising call, so being in it is launching."""
-    waits = (workload.calls["group"] & SYNC) > 0
-    own = waits.gather(gaps["call"]).fill_null(value=False)
-    return pieces.with_columns(own.gather(pieces["gap"]).alias("own_wait"))
 
 
 def _in_steps(opened: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

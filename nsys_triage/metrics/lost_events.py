@@ -9,7 +9,14 @@ SAYS_SINCE: Final = (2024, 4)
 """Exports hold nsys' own messages since 2024.4.1."""
 
 _WARNING, _ERROR = 2, 3
-_LOST: Final = ("not all", "lost", "dropped", "reached the size limit", "might have not been started", "buffer")
+_LOST: Final = (
+    "not all",
+    "lost",
+    "dropped",
+    "reached the size limit",
+    "might have not been started",
+    "buffer",
+)
 _DEVICE: Final = ("cuda", "size limit")
 
 
@@ -26,7 +33,9 @@ class LostEvents:
 def lost_events(trace: Trace) -> LostEvents:
     """What is known about lost events of the capture."""
     messages = tuple(
-        d for d in trace.info.diagnostics if d.severity in (_WARNING, _ERROR) and any(w in d.text.lower() for w in _LOST)
+        d
+        for d in trace.info.diagnostics
+        if d.severity in (_WARNING, _ERROR) and any(w in d.text.lower() for w in _LOST)
     )
     return LostEvents(
         messages=messages,
@@ -39,4 +48,8 @@ def lost_events(trace: Trace) -> LostEvents:
 def _release(version: str | None) -> tuple[int, ...]:
     """Year and number of an nsys version, (0, 0) where it is not known."""
     parts = (version or "").split(".")[:2]
-    return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else (0, 0)
+    return (
+        tuple(int(part) for part in parts)
+        if len(parts) == 2 and all(part.isdigit() for part in parts)
+        else (0, 0)
+    )

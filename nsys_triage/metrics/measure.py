@@ -15,6 +15,7 @@ from nsys_triage.metrics.gaps import GapTable, build_gaps, copies_after_kernels,
 from nsys_triage.metrics.gpu_samples import summarize_gpu_metrics
 from nsys_triage.metrics.gpus import GpuIdentity
 from nsys_triage.metrics.kernels import summarize_kernels
+from nsys_triage.metrics.launch_shapes import launch_shapes
 from nsys_triage.metrics.launches import summarize_launches
 from nsys_triage.metrics.ledger import CODE, Ledger, build_ledger, by_cause, cause_times
 from nsys_triage.metrics.ranges import summarize_ranges
@@ -67,6 +68,11 @@ class Measurement:
     def kernels(self) -> Kernels:
         """The kernels of the window."""
         return summarize_kernels(self.workload.kernels(self.trace, self.work), self.workload.names, self.workload.gpus.limits())
+
+    @cached_property
+    def launch_shapes(self) -> pl.DataFrame:
+        """The compute kernels of the window by GPU, name and launch shape (schema LAUNCH_SHAPES)."""
+        return launch_shapes(self.trace, self.workload, self.work)
 
     @cached_property
     def launches(self) -> Launches:
@@ -156,7 +162,7 @@ def _gpu(m: Measurement, gpu: GpuIdentity) -> Gpu:
         identity="known" if gpu.known else "assumed",
         processes=list(gpu.processes),
         device_ids=list(gpu.devices),
-        rank=_rank(m.trace, gpu),
+        rank=None,  # known once the ranks are: a trace alone may not say
         span_ns=span,
         busy_ns=busy,
         idle_ns=span - busy,
@@ -185,15 +191,3 @@ def _gpu(m: Measurement, gpu: GpuIdentity) -> Gpu:
 def _number(value: int | str | None) -> int | None:
     return value if isinstance(value, int) else None
 
-
-RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
-
-
-def _rank(trace: Trace, gpu: GpuIdentity) -> int | None:
-    """The rank in the captured environment, where the trace is of one process."""
-    del gpu
-    for name in RANK_VARIABLES:
-        value = trace.info.environment.get(name)
-        if value is not None and value.isdigit():
-            return int(value)
-    return None

@@ -38,7 +38,7 @@ def with_occupancy(shapes: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
 
     A kernel that ran fits at least once: limits that say otherwise count as one block per SM.
     """
-    known = shapes.join(_complete(limits), on="gpu", how="left", maintain_order="left", suffix="_limit")
+    known = shapes.join(complete_limits(limits), on="gpu", how="left", maintain_order="left", suffix="_limit")
     blocks = {
         "warps": pl.col("max_warps_per_sm") // _warps(),
         "blocks": pl.col("max_blocks_per_sm"),
@@ -65,8 +65,12 @@ def with_occupancy(shapes: pl.DataFrame, limits: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _complete(limits: pl.DataFrame) -> pl.DataFrame:
-    """Limits of each gpu, what was not recorded filled in by compute capability."""
+def complete_limits(limits: pl.DataFrame) -> pl.DataFrame:
+    """Limits of each gpu, what was not recorded filled in by compute capability.
+
+    One row per row of `limits`: gpu, sm_count, compute_major, compute_minor and the limits of an SM; null where
+    neither the trace nor the model's name tells.
+    """
     by_capability = SM_LIMITS.rename({name: "_" + name for name in _LIMITS})
     named = {
         column: pl.coalesce(

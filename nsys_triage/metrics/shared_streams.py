@@ -28,9 +28,13 @@ def on_compute_streams(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     length = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns")
     computing = _with_context(trace, work.filter(pl.col("activity") == COMPUTE)).group_by(_STREAM).agg(length)
     busy = computing.with_columns(pl.col("ns").sum().over("gpu").alias("all"))
-    streams = busy.filter((pl.col("ns") > 0) & (pl.col("ns") >= COMPUTE_STREAM_SHARE * pl.col("all"))).select(_STREAM)
+    streams = busy.filter((pl.col("ns") > 0) & (pl.col("ns") >= COMPUTE_STREAM_SHARE * pl.col("all"))).select(
+        _STREAM
+    )
     collectives = _with_context(trace, work.filter(pl.col("activity") == COMMUNICATION))
-    return collectives.join(streams, on=_STREAM, how="semi", nulls_equal=True, maintain_order="left").select(work.columns)
+    return collectives.join(streams, on=_STREAM, how="semi", nulls_equal=True, maintain_order="left").select(
+        work.columns
+    )
 
 
 def exposed_collective_ns(pieces: pl.DataFrame, collectives: pl.DataFrame) -> int:

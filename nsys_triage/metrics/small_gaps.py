@@ -11,9 +11,8 @@ from nsys_triage.metrics.ledger import CODE
 from nsys_triage.metrics.work import COMPUTE, Workload
 from nsys_triage.trace.model import Schema, Trace
 
-SMALL_KERNELS: Final[Schema] = {"own_name": pl.String, "count": pl.UInt32, "ns": pl.Int64, "first": pl.UInt32}
-"""By kernel: how many small ones, their time, and how many kernels of that name ran before the first of them.
-Sorted by count, the most first, then name."""
+SMALL_KERNELS: Final[Schema] = {"own_name": pl.String, "count": pl.UInt32, "ns": pl.Int64}
+"""By kernel: how many small ones, and their time. Sorted by count, the most first, then name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,9 @@ class SmallGaps:
     kernels: pl.DataFrame  # SMALL_KERNELS
 
 
-def small_gaps(trace: Trace, workload: Workload, table: GapTable, pieces: pl.DataFrame, work: pl.DataFrame) -> SmallGaps:
+def small_gaps(
+    trace: Trace, workload: Workload, table: GapTable, pieces: pl.DataFrame, work: pl.DataFrame
+) -> SmallGaps:
     """Idle time of the ledger pieces under `launch` and `queued` that lies between two small kernels.
 
     Small is under 10 us; communication is not looked at. `work` are the rows of WORK in the window, of which the
@@ -37,7 +38,9 @@ def small_gaps(trace: Trace, workload: Workload, table: GapTable, pieces: pl.Dat
     before = reach.filter("small").select("gpu", pl.col("end_ns").alias("start_ns")).unique()
     gaps = table.gaps.select("gap", "gpu", "start_ns", small.gather(table.gaps["work"]).alias("before_small"))
     between = gaps.filter("before_small").join(before, on=["gpu", "start_ns"], how="semi")["gap"]
-    idle = pieces.filter(pl.col("cause").is_in([CODE["launch"], CODE["queued"]]) & pl.col("gap").is_in(between.implode()))
+    idle = pieces.filter(
+        pl.col("cause").is_in([CODE["launch"], CODE["queued"]]) & pl.col("gap").is_in(between.implode())
+    )
     return SmallGaps(
         idle_ns=int((idle["end_ns"] - idle["start_ns"]).sum()),
         gaps=idle["gap"].n_unique(),
@@ -53,16 +56,14 @@ def _is_small(work: pl.DataFrame) -> pl.Series:
 def _by_name(trace: Trace, workload: Workload, work: pl.DataFrame) -> pl.DataFrame:
     kernels = work.filter(pl.col("activity") == COMPUTE)
     named = (
-        kernels.select("start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
+        kernels.select((pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
         .with_columns(trace.kernels["name"].gather(kernels["row"]).alias("code"))
         .join(workload.names.select("code", "own_name"), on="code", how="left")
-        .sort("start_ns", "own_name", "ns")
-        .with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over("own_name").alias("nth"))
     )
     return (
         named.filter(pl.col("ns").is_between(1, SMALL_NS - 1))
         .group_by("own_name")
-        .agg(pl.len().alias("count"), pl.col("ns").sum(), pl.col("nth").min().alias("first"))
+        .agg(pl.len().cast(pl.UInt32).alias("count"), pl.col("ns").sum())
         .sort(["count", "own_name"], descending=[True, False])
         .select(list(SMALL_KERNELS))
     )

@@ -71,11 +71,17 @@ def _host_rows(trace: Trace, workload: Workload) -> list[tuple[str, dict[str, pl
     return rows
 
 
-def build_timeline(trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window, steps: pl.DataFrame) -> Timeline:
-    """Rows for the GPUs (busy and idle), the launching threads and the steps; `pieces` are the ledger's in the window."""
+def build_timeline(
+    trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window, steps: pl.DataFrame, marks: int = MARKS
+) -> Timeline:
+    """Rows for the GPUs (busy and idle), the launching threads and the steps, of at most `marks` marks.
+
+    `pieces` are the ledger's in the window.
+    """
     gpus = workload.gpus.all[:GPU_ROWS]
+    step_marks = min(STEP_MARKS, marks // 8)
     hosts = _host_rows(trace, workload)
-    bins = min(MOST_BINS, (MARKS - STEP_MARKS) // max(1, 2 * len(gpus) + len(hosts)))
+    bins = max(1, min(MOST_BINS, (marks - step_marks) // max(1, 2 * len(gpus) + len(hosts))))
     edges = _edges(window, bins)
     rows = []
     for gpu in gpus:
@@ -86,10 +92,10 @@ def build_timeline(trace: Trace, workload: Workload, pieces: pl.DataFrame, windo
         rows.append(_row(f"{label} idle", "idle", _binned({c: f for c, f in kinds.items() if c not in BUSY_CAUSES}, edges)))
     rows += [_row(label, "host", _binned(kinds, edges)) for label, kinds in hosts]
     if steps.height:
-        marks = steps.gather_every(-(-steps.height // STEP_MARKS))
+        chosen = steps.gather_every(-(-steps.height // step_marks))
         shown = [
             Mark(start_ns=start, end_ns=end, what="startup" if startup else "steady", share=1.0, text=f"step {index}")
-            for index, start, end, startup in marks.select("index", "start_ns", "end_ns", "startup").iter_rows()
+            for index, start, end, startup in chosen.select("index", "start_ns", "end_ns", "startup").iter_rows()
         ]
         rows.append(Row(label="steps", kind="steps", marks=shown))
     return Timeline(bin_ns=(window.end_ns - window.start_ns) // bins, rows=rows)

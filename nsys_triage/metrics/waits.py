@@ -5,6 +5,7 @@ it is made; so the time in the calls, the part of it during which the GPUs were 
 ledger puts under `host_sync` because of them are three numbers.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
@@ -33,7 +34,9 @@ def process_groups(gpus: Gpus) -> pl.DataFrame:
 
 def all_idle(pieces: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """When all GPUs of a process group were idle: group, start_ns, end_ns; `pieces` are the ledger's in the window."""
-    placed = pieces.select("gpu", "start_ns", "end_ns", "gap").join(groups.select("gpu", "group").unique(), on="gpu")
+    placed = pieces.select("gpu", "start_ns", "end_ns", "gap").join(
+        groups.select("gpu", "group").unique(), on="gpu"
+    )
     idle = placed.filter(pl.col("gap").is_not_null())
     if groups.select("gpu").n_unique() == groups["group"].n_unique():
         return merge(idle, "group")
@@ -41,7 +44,7 @@ def all_idle(pieces: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def sync_calls(workload: Workload, window: Window, groups: pl.DataFrame) -> pl.DataFrame:
-    """The synchronising calls of the window: call, pid, group, start_ns, end_ns, api, code (of the API name), copying."""
+    """The synchronising calls of the window: call, pid, group, start_ns, end_ns, api, code (of its name), copying."""
     named = workload.api.select("code", "api")
     calls = window.rows(workload.calls.with_row_index("call").filter((pl.col("group") & SYNC) > 0))
     return (
@@ -54,9 +57,9 @@ def sync_calls(workload: Workload, window: Window, groups: pl.DataFrame) -> pl.D
 
 
 def readback_copies(trace: Trace, workload: Workload, window: Window, calls: pl.DataFrame) -> pl.DataFrame:
-    """Device-to-host copies of at most 64 bytes that a synchronising call of the process waited for: pid, start_ns, end_ns.
+    """Device-to-host copies of at most 64 bytes that the process waited for: pid, start_ns, end_ns.
 
-    Such a call began before the copy's end and ended at or after it.
+    A synchronising call of it began before the copy's end and ended at or after it.
     """
     copies = workload.copies(trace, window.rows(workload.work)).filter(
         (pl.col("copy_kind") == DEVICE_TO_HOST) & (pl.col("bytes") <= READBACK_BYTES)
@@ -65,7 +68,9 @@ def readback_copies(trace: Trace, workload: Workload, window: Window, calls: pl.
     return copies.filter(covered(last_ns, calls, "pid") > 0).select("pid", "start_ns", "end_ns")
 
 
-def summarize_sync(trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window, steps: int) -> Sync:
+def summarize_sync(
+    trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window, steps: int
+) -> Sync:
     """The synchronising calls of the window; `pieces` are the ledger's in the window, `steps` how many it holds."""
     groups = process_groups(workload.gpus)
     calls = sync_calls(workload, window, groups)
@@ -91,10 +96,14 @@ def summarize_sync(trace: Trace, workload: Workload, pieces: pl.DataFrame, windo
         cost = named_costs.filter(pl.col("api") == api)["cost_ns"].sum()
         rows.append(
             SyncApi(
-                api=str(api), calls=of_api.height, total_ns=int(of_api.select(length.sum()).item()),
-                idle_ns=int(covered(together, idle, "group").sum()), cost_ns=int(cost), blocking_copies=bool(of_api["copying"].any()),
+                api=str(api),
+                calls=of_api.height,
+                total_ns=int(of_api.select(length.sum()).item()),
+                idle_ns=int(covered(together, idle, "group").sum()),
+                cost_ns=int(cost),
+                blocking_copies=bool(of_api["copying"].any()),
             )
-        )  # fmt: skip
+        )
     together = merge(calls, "group")
     readbacks = readback_copies(trace, workload, window, workload.calls.filter((pl.col("group") & SYNC) > 0))
     return Sync(
@@ -112,12 +121,55 @@ def summarize_sync(trace: Trace, workload: Workload, pieces: pl.DataFrame, windo
     )
 
 
+def _ended_in(workload: Workload, waits: pl.Series, readbacks: pl.DataFrame) -> pl.Series:
+    """In which of those waits (rows of CALLS, no nulls) a read-back ended (Boolean)."""
+    # a copy that ends with the wait is inside it, one that ends as it begins is not: both bounds are one later
+    bounds = workload.calls[waits].select("pid", pl.col("start_ns") + 1, pl.col("end_ns") + 1)
+    return count_inside(bounds, readbacks.select("pid", pl.col("end_ns").alias("at_ns")), "pid") > 0
+
+
 def _readback_cost(workload: Workload, costs: pl.DataFrame, readbacks: pl.DataFrame) -> int:
     """The cost of those waits in which a read-back ended."""
     if costs.is_empty() or readbacks.is_empty():
         return 0
     known = costs.drop_nulls("call")
-    # a copy that ends with the wait is inside it, one that ends as it begins is not: both bounds are one later
-    waits = workload.calls[known["call"]].select("pid", pl.col("start_ns") + 1, pl.col("end_ns") + 1)
-    ends = readbacks.select("pid", pl.col("end_ns").alias("at_ns"))
-    return int(known.filter(count_inside(waits, ends, "pid") > 0)["cost_ns"].sum())
+    return int(known.filter(_ended_in(workload, known["call"], readbacks))["cost_ns"].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class ReadbackWaits:
+    """The waits for tiny read-backs that cost idle time."""
+
+    apis: tuple[str, ...]  # plain names of the calls, the dearest first
+    where: tuple[int, int] | None  # the gap that costs most: (start_ns, end_ns)
+
+
+def readback_waits(trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window) -> ReadbackWaits:
+    """Which calls wait for the read-backs of the window, and the gap in which they cost most.
+
+    `pieces` are the ledger's in the window. No calls and no gap where none of them costs anything.
+    """
+    readbacks = readback_copies(trace, workload, window, workload.calls.filter((pl.col("group") & SYNC) > 0))
+    waited = pieces.filter(
+        (pl.col("cause") == CODE["host_sync"]) & pl.col("call").is_not_null() & pl.col("gap").is_not_null()
+    )
+    own = (
+        waited.filter(_ended_in(workload, waited["call"], readbacks))
+        if waited.height and readbacks.height
+        else waited.clear()
+    )
+    if own.is_empty():
+        return ReadbackWaits((), None)
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns")
+    by_code = (
+        own.with_columns(workload.calls["name"].gather(own["call"]).alias("code"))
+        .group_by("code")
+        .agg(length)
+    )
+    apis = by_code.join(workload.api.select("code", "api"), on="code").group_by("api").agg(pl.col("ns").sum())
+    dearest = own.group_by("gap").agg(length).sort(["ns", "gap"], descending=[True, False])["gap"][0]
+    gap = pieces.filter(pl.col("gap") == dearest)
+    return ReadbackWaits(
+        tuple(apis.sort(["ns", "api"], descending=[True, False])["api"].to_list()),
+        (int(gap["start_ns"].min()), int(gap["end_ns"].max())),  # type: ignore[arg-type]
+    )

@@ -16,11 +16,19 @@ def part_name(key: str) -> str:
     return names.get(key) or words.cause(key)
 
 
+def _kept(form: Callable[..., str]) -> Callable[..., str]:
+    """A text form of units.py whose numbers are never parted from their units."""
+    return lambda *values: text.glued(form(*values))
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "time": units.time, "times": units.times, "moment": units.moment, "stretch": units.stretch,
-    "size": units.size,
-    "rate": units.rate, "share": units.share, "count": units.count, "frequency": units.frequency,
-    "per_second": units.per_second, "ratio": units.ratio, "quantity": units.quantity, "plural": units.plural,
+    **{
+        form.__name__: _kept(form)
+        for form in (
+            units.time, units.times, units.moment, units.stretch, units.size, units.rate, units.share, units.count,
+            units.frequency, units.per_second, units.ratio, units.quantity, units.plural,
+        )
+    },
     "given": known.given, "prose": text.prose, "cut": text.cut, "shorten": text.shorten, "clean": text.clean,
     "command": text.split_command, "cause": words.cause, "copy_kind": words.copy_kind,
     "kernel_class": words.kernel_class, "plain": words.plain, "mark": palette.mark, "fill": palette.light,

@@ -44,7 +44,7 @@ def _environment(folder: Path) -> Environment:
     return environment
 
 
-def render(name: str, **context: object) -> str:
+def render(name: str, /, **context: object) -> str:
     """The text of one template with these values.
 
     Raises `TriageError` without templates, `jinja2.UndefinedError` where a template uses a value it was

@@ -48,17 +48,22 @@ def _weight(text: str) -> int:
     )
 
 
+def glued(text: str) -> str:
+    """Text in which no line ends between a number and its unit, or between its thousands."""
+    return _UNIT.sub("\u00a0", text)
+
+
 def prose(text: object, limit: int = LONGEST_PROSE) -> Markup:
     """A sentence as HTML: escaped, `code` and (commands) as code, numbers kept with their units."""
-    glued = _UNIT.sub("\u00a0", cut(text, limit))
+    kept = glued(cut(text, limit))
     done, parts = 0, []
-    for match in _CODE.finditer(glued):
+    for match in _CODE.finditer(kept):
         parts += [
-            escape(glued[done : match.start()]),
+            escape(kept[done : match.start()]),
             Markup("<code>{}</code>").format(match.group(1) or match.group(2)),
         ]
         done = match.end()
-    return Markup("").join([*parts, escape(glued[done:])])
+    return Markup("").join([*parts, escape(kept[done:])])
 
 
 def split_command(text: str) -> tuple[str, str | None]:

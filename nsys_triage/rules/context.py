@@ -10,7 +10,7 @@ import polars as pl
 from nsys_triage.metrics.ledger import CODE, by_cause
 from nsys_triage.metrics.measure import Measurement
 from nsys_triage.metrics.step_items import causes_by_step
-from nsys_triage.result.model import Cause, Gpu, Interval, Stake
+from nsys_triage.result.model import Cause, Gpu, Interval, Ranks, Stake
 
 Framework = Literal["pytorch", "jax", "cuda"]
 
@@ -39,11 +39,13 @@ class Context:
 
     m: Measurement
     thresholds: Mapping[str, float]  # of the rule that asks, by name
+    ranks: Ranks | None = None  # of the job, where it has several
+    job_gpus: tuple[Gpu, ...] | None = None  # of all its traces, where several were read
 
     @cached_property
     def gpus(self) -> list[Gpu]:
-        """The GPUs of the window."""
-        return self.m.gpus
+        """The GPUs of the window: of this trace, or of the job where the rule looks at all of it."""
+        return list(self.job_gpus) if self.job_gpus is not None else self.m.gpus
 
     @cached_property
     def span_ns(self) -> int:
@@ -60,7 +62,10 @@ class Context:
         if need == "several_gpus":
             return len(self.gpus) > 1
         if need == "several_ranks":
-            return False
+            return self.ranks is not None and self.ranks.count > 1
+        if need == "memcpys":
+            # a table without rows is left out of an export, and device work shows that CUDA was traced
+            return not (trace.memcpys.is_empty() and trace.info.filtered)
         if need == "gpu_limits":
             return any(gpu.sm_count for gpu in self.gpus)
         return need in trace.recorded and not getattr(trace, need).is_empty()
@@ -109,7 +114,7 @@ class Context:
             return self.stake(total, basis, min(total, steady))
         longest = self._longest_ns(causes)
         basis = "high: all idle or exposed time under this cause is gone; low: all but its longest gap"
-        return self.stake(total, basis, max(total - longest, total / 2))
+        return self.stake(total, basis, total - longest)
 
     def _repeated_ns(self, causes: tuple[Cause, ...]) -> int | None:
         """The time under those causes in all steps but the tenth (one at least) that lose most, summed over the GPUs.
@@ -131,6 +136,10 @@ class Context:
         pid = int(steps["pid"][0])
         own = [gpu.index for gpu in self.m.workload.gpus.all if pid in gpu.processes]
         return causes_by_step(self.m.ledger.pieces, steps, own)
+
+    def pieces_of(self, *causes: Cause) -> pl.DataFrame:
+        """The ledger's pieces of the window under those causes (schema LEDGER)."""
+        return self._cause_pieces(causes)
 
     def _cause_pieces(self, causes: tuple[Cause, ...]) -> pl.DataFrame:
         return self.m.pieces.filter(pl.col("cause").is_in([CODE[c] for c in causes]))

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nsys_triage.metrics.measure import Measurement
-from nsys_triage.result.model import Check, Finding
+from nsys_triage.result.model import Check, Finding, Gpu, Ranks
 from nsys_triage.rules.base import Found, NotRun, Outcome, Passed, Rule, severity_of
 from nsys_triage.rules.context import NEEDS, Context
 
 LOG: Final = logging.getLogger(__name__)
 MOST_FINDINGS: Final = 8
+UNLISTED: Final = f"Smaller than the {MOST_FINDINGS} findings that are listed: "  # begins the note of a rule that fired
 _LEVELS: Final = {"high": 0, "medium": 1, "low": 2}
 
 
@@ -33,9 +34,18 @@ class Failed:
     note: str
 
 
-def run_rule(rule: Rule, measured: Measurement, settings: RuleSettings) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """All ranks of a job: what rules with `job` are shown beside one trace."""
+
+    ranks: Ranks
+    gpus: tuple[Gpu, ...]
+
+
+def run_rule(rule: Rule, measured: Measurement, settings: RuleSettings, job: JobView | None = None) -> Outcome:
     """One rule's outcome; NotRun where something that it needs was not recorded. Raises what the rule raises."""
-    context = Context(measured, settings.of(rule))
+    seen = (job.ranks, job.gpus) if job is not None else (None, None)
+    context = Context(measured, settings.of(rule), *seen)
     for need in rule.needs:
         if not context.has(need):
             missing, option = NEEDS[need]
@@ -43,12 +53,14 @@ def run_rule(rule: Rule, measured: Measurement, settings: RuleSettings) -> Outco
     return rule.check(context)
 
 
-def run_rules(rules: Iterable[Rule], measured: Measurement, settings: RuleSettings) -> dict[str, Outcome | Failed]:
+def run_rules(
+    rules: Iterable[Rule], measured: Measurement, settings: RuleSettings, job: JobView | None = None
+) -> dict[str, Outcome | Failed]:
     """The outcome of every rule by identifier."""
     outcomes: dict[str, Outcome | Failed] = {}
     for rule in rules:
         try:
-            outcomes[rule.id] = run_rule(rule, measured, settings)
+            outcomes[rule.id] = run_rule(rule, measured, settings, job)
         except Exception as error:  # noqa: BLE001 - one wrong rule must not cost the report; tests call run_rule
             LOG.warning("rule %s failed", rule.id, exc_info=True)
             outcomes[rule.id] = Failed(f"{type(error).__name__} in the rule: please report this.")
@@ -90,7 +102,7 @@ def _check(rule: str, outcome: Outcome | Failed, listed: bool) -> Check:
         case Found(title=title) if listed:
             return Check(rule=rule, status="finding", note=title)
         case Found(title=title):
-            return Check(rule=rule, status="passed", note=f"Smaller than the {MOST_FINDINGS} findings that are listed: {title}")
+            return Check(rule=rule, status="passed", note=f"{UNLISTED}{title}")
         case Passed(note=note):
             return Check(rule=rule, status="passed", note=note)
         case NotRun(missing=missing, option=option):

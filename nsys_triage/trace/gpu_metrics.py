@@ -77,7 +77,8 @@ def _read_long(database: Database, table: Resolved, wanted: Sequence[tuple[int, 
 
     def narrow(batch: pl.DataFrame) -> Piece:
         rows = batch.join(names, on=["type_id", "metric_id"], how="inner", maintain_order="left")
-        return Piece(rows.select(list(_RAW)), batch.height)
+        timed = rows.with_columns(start=pl.coalesce("start", "raw_start"))
+        return Piece(timed.select(list(_RAW)), batch.height)
 
     condition = f"({' OR '.join(conditions)}) AND {value_column} IS NOT NULL"
     return database.read([Task(table, narrow, condition)])[0].frame

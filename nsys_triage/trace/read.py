@@ -25,7 +25,7 @@ MAGIC: Final = b"SQLite format 3\0"
 BATCH_ROWS: Final = 65_536
 RANGE_ROWS: Final = 262_144  # row ids per task
 MAX_RANGES: Final = 64  # per table, so that sparse row ids do not make millions of tasks
-_WORKERS: Final = max(1, min(4, os.cpu_count() or 1))
+_WORKERS: Final = max(1, min(4, len(os.sched_getaffinity(0))))
 # connecting and executing raise the first, fetching raises what Arrow makes of the driver's message
 _READ_ERRORS: Final = (adbc_driver_manager.Error, OSError, ValueError)
 
@@ -161,8 +161,7 @@ class Database:
         try:
             rows = self.query(sql)
         except InputError as error:
-            cause = str(error.__cause__)
-            if self._immutable or not ("unable to open" in cause or "readonly" in cause):
+            if self._immutable or "unable to open" not in str(error.__cause__):
                 raise
             self._immutable = True  # on a medium where SQLite can create no lock
             rows = self.query(sql)
@@ -296,11 +295,17 @@ class Database:
             yield connection
 
     def _unreadable(self, error: Exception) -> InputError:
-        text = str(error)
+        text = str(error).partition("\nquery:")[0]  # the driver adds the query
         if "locked" in text or "busy" in text:
             return InputError(
                 f"{self.name} is locked by another program, perhaps an export that still runs: "
                 "try again when it is done."
+            )
+        if "readonly database" in text:
+            # a journal lies beside the file: reading without taking its pages back would mix old and new ones
+            return InputError(
+                f"{self.name} was left in the middle of a change by the program that wrote it: open it once with "
+                "that program, or export the report again."
             )
         return InputError(
             f"{self.name} is damaged and cannot be read: copy it again, or export the report again."

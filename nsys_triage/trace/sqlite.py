@@ -60,7 +60,8 @@ def load_trace(
     if frames["host_communication"].is_empty() and ranges.mpi_calls.height:
         frames["host_communication"] = ranges.mpi_calls
         recorded.add("host_communication")
-    frames["strings"] = _strings(database, frames, ranges.texts)
+    own_texts = _name_all(frames, ranges.texts)
+    frames["strings"] = _strings(database, frames, own_texts)
     metrics = gpu_metrics.read_gpu_metrics(database, clock)
     if metrics is not None:
         recorded.add("gpu_metrics")
@@ -75,14 +76,16 @@ def load_trace(
 
 def _recorded(database: Database) -> set[str]:
     """The frames whose table is in the export. Raises `InputError` where there is none."""
-    recorded = {
+    known = {
+        table for sources in versions.FRAME_SOURCES.values() for source in sources for table in source.tables
+    }
+    if known.isdisjoint(database.tables):
+        raise InputError(f"{database.name} is an SQLite database, but no export of Nsight Systems.")
+    return {
         name
         for name, sources in versions.FRAME_SOURCES.items()
         if any(database.resolve(source) is not None for source in sources)
     }
-    if not recorded:
-        raise InputError(f"{database.name} is an SQLite database, but no export of Nsight Systems.")
-    return recorded
 
 
 def _read_events(database: Database, clock: Clock) -> dict[str, Piece]:
@@ -161,6 +164,20 @@ def _last_ns(frames: list[pl.DataFrame]) -> int:
 
 def _codes(frames: dict[str, pl.DataFrame]) -> pl.Series:
     return strings.used_codes(frames[name][column] for name, columns in _CODES.items() for column in columns)
+
+
+def _name_all(frames: dict[str, pl.DataFrame], own: pl.DataFrame) -> pl.DataFrame:
+    """Give rows without a name that of an unknown text; return the texts with it."""
+    lacking = [
+        name for name, columns in _CODES.items() if columns == ("name",) and frames[name]["name"].has_nulls()
+    ]
+    if not lacking:
+        return own
+    largest = strings.used_codes([_codes(frames), own["code"], frames["nvtx"]["name"]]).max()
+    code = (largest if isinstance(largest, int) else 0) + 1
+    for name in lacking:
+        frames[name] = frames[name].with_columns(pl.col("name").fill_null(pl.lit(code, dtype=pl.UInt32)))
+    return pl.concat([own, pl.DataFrame({"code": [code], "text": [strings.UNKNOWN]}, schema=model.STRINGS)])
 
 
 def _strings(database: Database, frames: dict[str, pl.DataFrame], own: pl.DataFrame) -> pl.DataFrame:

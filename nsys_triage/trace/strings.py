@@ -64,7 +64,7 @@ class OwnTexts:
     @classmethod
     def number(cls, texts: Sequence[pl.Series], codes: pl.Series) -> "OwnTexts":
         """Codes above the largest of `codes` for all texts of one categorical type, in order of occurrence."""
-        # threads number the categories as they meet them: only the order of rows makes codes repeatable
+        # categories are numbered as threads meet them, rows have one order: codes are repeatable
         distinct = (
             pl.concat([series.rename("text") for series in texts]).drop_nulls().unique(maintain_order=True)
         )

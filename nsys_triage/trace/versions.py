@@ -157,9 +157,14 @@ CALLCHAINS: Final = Source(
 )
 GPU_METRICS: Final = Source(
     ("GPU_METRICS",),
-    {"start": ("timestamp", "rawTimestamp"), "type_id": ("typeId",), "metric_id": ("metricId",)},
+    {
+        "start": ("timestamp",),
+        "raw_start": ("rawTimestamp",),
+        "type_id": ("typeId",),
+        "metric_id": ("metricId",),
+    },
     reals={"value": ("value",)},
-    needs=("start", "type_id", "metric_id", "value"),
+    needs=("type_id", "metric_id", "value"),
 )
 GPU_METRIC_NAMES: Final = Source(
     ("TARGET_INFO_GPU_METRICS",),

@@ -10,6 +10,14 @@
   const ticks = [...outer.querySelectorAll(".tick")], pins = [...outer.querySelectorAll(".pin")];
   const labels = [...outer.querySelectorAll(".on-mark")];
   const readout = box.querySelector(".readout");
+  const PARTS = 8; // as many as the picture's own axis is cut into at most
+  while (ticks.length && ticks.length <= PARTS) {
+    const more = ticks[0].cloneNode(true);
+    more.style.display = "none";
+    ticks[ticks.length - 1].after(more);
+    ticks.push(more);
+  }
+  const PIN = 1.9; // percent of the width that a number takes
   const LEAST = 0.01; // percent of the window that fills the picture at most
   let from = 0, width = 100;
 
@@ -23,7 +31,7 @@
 
   function drawTicks() {
     const low = start + (end - start) * from / 100, span = (end - start) * width / 100;
-    const step = roundStep(span, Math.max(1, ticks.length - 1));
+    const step = roundStep(span, PARTS);
     const decimals = clamp(9 - Math.floor(Math.log10(step) + 1e-9), 0, 9);
     let value = Math.ceil(low / step - 1e-9) * step;
     for (const tick of ticks) {
@@ -40,10 +48,14 @@
 
   function draw() {
     plot.setAttribute("viewBox", `${from} 0 ${width} ${height}`);
+    let free = 0; // pins come in the order of time; one moves right where another stands
     for (const pin of pins) {
       const x = 100 * (Number(pin.dataset.x) - from) / width;
-      pin.style.display = x < 0 || x > 100 ? "none" : "";
-      pin.setAttribute("x", clamp(x, 0, 97) + "%");
+      const shown = x >= 0 && x <= 100;
+      pin.style.display = shown ? "" : "none";
+      if (!shown) continue;
+      pin.setAttribute("x", clamp(Math.max(x, free), 0, 98) + "%");
+      free = Math.max(x, free) + PIN;
     }
     for (const label of labels) {
       const left = Math.max(0, 100 * (Number(label.dataset.start) - from) / width);
@@ -51,7 +63,7 @@
       label.style.display = right - left < 10 ? "none" : "";
       label.setAttribute("x", (left + right) / 2 + "%");
     }
-    if (ticks.length > 1) drawTicks();
+    if (ticks.length) drawTicks();
   }
 
   function view(newFrom, newWidth) {

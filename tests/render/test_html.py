@@ -6,12 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from jinja2 import UndefinedError
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from nsys_triage import units
-from nsys_triage.render import templates
 from nsys_triage.render.charts import MAX_MARKS
 from nsys_triage.render.html import MOST_BYTES, render_html
 from nsys_triage.result.model import CAUSES, Check, Result, Verdict
@@ -217,7 +215,7 @@ def test_the_ledger_table_has_every_cause_with_time_and_share() -> None:
 
 def test_marks_of_the_ledger_say_what_they_are() -> None:
     page = parse(PAGES["baseline"])
-    titles = [e.text for e in page.all("title") if "svg" in e.inside]
+    titles = [words(e.text) for e in page.all("title") if "svg" in e.inside]
     assert "input pipeline: 9.5 s, 94 % of this GPU's time" in titles
 
 
@@ -355,8 +353,8 @@ def test_every_cause_has_a_name_a_meaning_and_a_mark() -> None:
     page = page_of(
         results.baseline(gpus=[blocks.gpu(ledger=blocks.causes(**dict.fromkeys(CAUSES, blocks.S)))])
     )
-    rows = [r for r in page.all("tr") if "tbody" in r.inside and units.time(blocks.S) in r.text]
-    assert len([r for r in rows if "5.9 %" in r.text]) == len(CAUSES)
+    rows = [words(r.text) for r in page.all("tr") if "tbody" in r.inside]
+    assert len([r for r in rows if units.time(blocks.S) in r and "5.9 %" in r]) == len(CAUSES)
     marks = Counter(e.attributes.get("class") for e in page.all("rect") if "svg" in e.inside)
     for cause in CAUSES:
         assert marks[f"m-{cause}"] >= 2
@@ -377,9 +375,4 @@ def test_a_check_note_that_is_a_command_is_shown_as_one() -> None:
     page = page_of(results.baseline(checks=[check]))
     commands = [words(p.text) for p in page.all("pre", class_="shell")]
     assert "nsys profile --trace=cuda,ucx" in commands
-    assert "nsys profile --trace=cuda,nvtx,osrt,ucx -o job YOUR_COMMAND" in commands
-
-
-def test_a_value_that_a_template_is_not_given_is_an_error() -> None:
-    with pytest.raises(UndefinedError):
-        templates.render(templates.PAGE, r=results.baseline())
+    assert "nsys profile --trace=cuda,nvtx,osrt,ucx -o job <your command>" in commands

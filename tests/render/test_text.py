@@ -22,6 +22,7 @@ def test_text_of_markup_alone_is_cut_earlier_so_that_pages_stay_bounded() -> Non
 def test_control_and_direction_characters_are_taken_out() -> None:
     assert text.clean("a\x00b\x1b[31m\u202ec\u200bd\ud800e") == "a b [31m c d e"
     assert text.clean("a\tb\nc") == "a\tb\nc"
+    assert text.shorten("a\u202eb") == text.cut("a\u202eb") == "a b"
 
 
 def test_sentences_are_escaped_and_code_is_code() -> None:

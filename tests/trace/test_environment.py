@@ -76,8 +76,8 @@ def test_counts_and_the_first_of_several() -> None:
     [
         "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "GITHUB_TOKEN", "githubToken", "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "OPENAI_KEY", "MYSQL_PWD", "PGPASSWORD", "DB_PASSWD",
-        "SSHPASS", "SMTP_PASS", "CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS", "VSCODE_GIT_IPC_AUTH_TOKEN",
-        "NPM_AUTH", "KEY1", "APIKEY", "SESSION_COOKIE", "KEYRING_PASSPHRASE",
+        "SSHPASS", "SMTP_PASS", "CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS",
+        "VSCODE_GIT_IPC_AUTH_TOKEN", "NPM_AUTH", "KEY1", "APIKEY", "SESSION_COOKIE", "KEYRING_PASSPHRASE",
     ],
 )  # fmt: skip
 def test_names_of_secrets(name: str) -> None:
@@ -88,7 +88,8 @@ def test_names_of_secrets(name: str) -> None:
     "name",
     [
         "KEYBOARD", "XKB_KEYMAP", "KEYTIMEOUT", "TOKENIZERS_PARALLELISM", "AUTHOR", "XAUTHORITY", "PWD",
-        "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "PATH", "COMPASS", "MONKEY", "PATTERN", "SECRETARY",
+        "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "PATH", "COMPASS",
+        "MONKEY", "PATTERN", "SECRETARY",
     ],
 )  # fmt: skip
 def test_names_of_other_things(name: str) -> None:

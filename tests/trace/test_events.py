@@ -204,7 +204,7 @@ def test_overheads_of_both_tables(tmp_path: Path) -> None:
         (1, "CUDA profiling initialization", None),
         (3, "CUDA profiling initialization", 3),
         (5, "Lazy Function Loading", 7),
-        (7, None, 8),
+        (7, "[unknown]", 8),
     ]
 
 

@@ -139,6 +139,14 @@ def test_rows_without_a_time_or_a_value(tmp_path: Path) -> None:
     assert values(load(tmp_path / "t.sqlite", {KERNEL: [], **tables}), "sm_active") == [(7, 0.09)]
 
 
+def test_the_raw_time_of_newer_exporters(tmp_path: Path) -> None:
+    tables = long_tables(["SM Active"], [(5, {"SM Active": 7}), (6, {"SM Active": 8})])
+    tables["GPU_METRICS"][0]["rawTimestamp"] = 99
+    tables["GPU_METRICS"][1] |= {"timestamp": None, "rawTimestamp": 100}
+    trace = load(tmp_path / "t.sqlite", {KERNEL: [], **tables})
+    assert sorted(values(trace, "sm_active")) == [(5, 0.07), (100, 0.08)]
+
+
 def test_recorded_without_a_metric_that_is_read(tmp_path: Path) -> None:
     trace = load(
         tmp_path / "t.sqlite", {KERNEL: [], **long_tables(["Pixel Warps"], [(5, {"Pixel Warps": 7})])}

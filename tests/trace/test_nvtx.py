@@ -163,6 +163,20 @@ def test_a_code_whose_text_is_not_there(tmp_path: Path) -> None:
     assert load(tmp_path / "u.sqlite", {KERNEL: [kernel(1, 2, 77)]}).strings.rows() == [(77, "[unknown]")]
 
 
+def test_rows_without_a_name(tmp_path: Path) -> None:
+    tables = {
+        KERNEL: [kernel(1, 2, None), kernel(3, 4, 1)],
+        RUNTIME: [call(1, 2, None)],
+        NVTX: [nvtx(1, 2, None, textId=9), nvtx(1, 2, "inline")],
+        "StringIds": strings("k"),
+    }
+    trace = load(tmp_path / "t.sqlite", tables)
+    assert names(trace, "kernels") == ["[unknown]", "k"]
+    assert names(trace, "api") == ["[unknown]"]
+    assert names(trace, "nvtx") == ["[unknown]", "inline"]
+    assert trace.strings["code"].n_unique() == trace.strings.height == 4
+
+
 @pytest.mark.parametrize("batch", [7, 1_000])
 def test_batches_and_threads_make_no_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int

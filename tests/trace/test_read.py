@@ -1,4 +1,5 @@
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -124,6 +125,11 @@ def test_what_a_source_needs(tmp_path: Path) -> None:
     assert database.resolve(versions.Source(("U",), {}, needs=()), strict=True) is None
 
 
+def test_a_table_of_events_without_their_times(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"a table {KERNEL} without its column `end`"):
+        load(tmp_path / "t.sqlite", {KERNEL: [{"start": 5}]})
+
+
 def test_users_own_tables_and_columns_do_not_matter(tmp_path: Path) -> None:
     path = write(
         tmp_path / "t.sqlite",
@@ -228,6 +234,21 @@ def test_changes_in_a_write_ahead_log_are_not_missed(tmp_path: Path) -> None:
         db.commit()
         with pytest.raises(InputError, match=r"changes that are still in t\.sqlite-wal"):
             load(path)
+
+
+def test_a_change_that_was_never_finished(tmp_path: Path) -> None:
+    rows = [kernel(i * 10, i * 10 + 5) for i in range(5_000)]
+    path = write(tmp_path / "whole.sqlite", {KERNEL: rows})
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA cache_size = 5")
+        db.execute(
+            "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = end + 1"
+        )  # pages go to the file before the commit
+        for name in ("whole.sqlite", "whole.sqlite-journal"):
+            shutil.copy(tmp_path / name, tmp_path / name.replace("whole", "torn"))
+    with pytest.raises(InputError, match=r"torn\.sqlite was left in the middle of a change"):
+        load(tmp_path / "torn.sqlite")
+    assert load(path).kernels["end_ns"].sum() == sum(row["end"] for row in rows)
 
 
 def test_no_warning_at_exit(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from nsys_triage.render.charts.scale import percent
 
 CELL_HEIGHT = 34
 LABEL = 16
-SPACE = 12
+SPACE = 24  # a cell's share stands below it
 WIDEST = 9.0  # percent of the width that one of few ranks takes
 
 

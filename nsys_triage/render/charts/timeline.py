@@ -13,6 +13,7 @@ PINS = 22
 MAX_ROWS = 48
 WIDEST_LABELS = 24
 _THINNEST = 0.06  # percent of the width that even the shortest mark takes
+_PIN = 1.9  # percent of the width that a number takes
 _WIDE = 12.0  # percent of the width that takes a word
 _FULL = 0.85  # share of a bin from which its mark is high enough for a word
 _LOWEST = 0.3  # part of the lane's height that even the smallest share of a bin takes
@@ -79,11 +80,12 @@ class PlacedRow:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A finding on the timeline."""
+    """A finding on the timeline: where it is, and where its number stands beside those of others."""
 
     number: int
     x: float
     width: float
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,6 @@ def timeline(
         row = _row(strip, y, start_ns, end_ns)
         rows.append(row)
         y = row.top + row.height + SPACE
-    pins = [_pin(number, first, last, start_ns, end_ns) for number, first, last in places]
     kinds: dict[str, str] = {}
     for row in rows:
         for lane in row.lanes if row.kind != "steps" else []:
@@ -147,7 +148,7 @@ def timeline(
         end_ns=end_ns,
         height=y,
         rows=rows,
-        pins=pins,
+        pins=_pins(places, start_ns, end_ns),
         ticks=clock_ticks(start_ns, end_ns),
         left_out_marks=max(0, total - MAX_MARKS),
         left_out_rows=max(0, len(strips) - MAX_ROWS),
@@ -215,6 +216,12 @@ def _labels(rows: Sequence[PlacedRow]) -> list[Label]:
     return sorted(found, key=lambda label: (label.start - label.end, label.y, label.start))[:WIDEST_LABELS]
 
 
-def _pin(number: int, first_ns: int, last_ns: int, start_ns: int, end_ns: int) -> Pin:
-    x = percent(first_ns, start_ns, end_ns)
-    return Pin(number, x, round(percent(last_ns, start_ns, end_ns) - x, 3))
+def _pins(places: Sequence[tuple[int, int, int]], start_ns: int, end_ns: int) -> list[Pin]:
+    """The findings in the order of time; numbers that would cover each other move to the right."""
+    pins: list[Pin] = []
+    for number, first, last in sorted(places, key=lambda place: (place[1], place[0])):
+        x = percent(first, start_ns, end_ns)
+        width = round(percent(last, start_ns, end_ns) - x, 3)
+        at = max(x, pins[-1].at + _PIN) if pins else x
+        pins.append(Pin(number, x, width, round(at, 3)))
+    return pins

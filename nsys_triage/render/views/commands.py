@@ -8,6 +8,7 @@ from nsys_triage.result.model import Result
 
 _OPTION: Final = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)=([\w,.:/-]*\w)")
 _TRACE: Final = re.compile(r"(?<![\w-])(?:--trace[= ]|-t[ =]?)([a-z][\w,-]*\w)")
+YOURS: Final = "<your command>"
 _BASE: Final = ("cuda", "nvtx", "osrt")
 # options of `nsys profile` that record more; anything else that looks like an option in a note is left alone
 _RECORDING: Final = {
@@ -44,12 +45,12 @@ def record_missing(result: Result) -> str | None:
         f"--trace={','.join([*_BASE, *extra])}",
         *(f"{name}={value}" for name, value in sorted(options.items())),
     ]
-    return f"nsys profile {' '.join(parts)} -o job YOUR_COMMAND"
+    return f"nsys profile {' '.join(parts)} -o job {YOURS}"
 
 
 def compare_after(result: Result) -> list[str]:
     """The two command lines that record again and compare with this capture."""
     return [
-        "nsys profile --trace=cuda,nvtx,osrt -o after YOUR_COMMAND",
+        f"nsys profile --trace=cuda,nvtx,osrt -o after {YOURS}",
         f"nsys-triage compare {text.quoted(text.cut(result.capture.file, 200))} after.nsys-rep",
     ]

@@ -1,15 +1,18 @@
 """The top of the page: what was recorded, the verdict, and what to do next."""
 
+import re
 from dataclasses import dataclass
 
 from nsys_triage import units
 from nsys_triage.render import text, words
 from nsys_triage.render.views import known
-from nsys_triage.render.views.commands import compare_after
+from nsys_triage.render.views.commands import YOURS, compare_after
 from nsys_triage.result.model import Check, Finding, Result
 
 MOST_FINDINGS = 8
 MOST_WARNINGS = 12
+# the page and the terminal say this themselves, right after the action
+_AGAIN = re.compile(r"[;,.]?\s*then record again and compare\.?\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Lead:
 def lead(result: Result) -> Lead:
     """The verdict; without one, what is known all the same: how busy the GPUs were."""
     verdict = result.verdict
-    action, command = text.split_command(verdict.next_action)
+    action, command = text.split_command(_AGAIN.sub(".", verdict.next_action))
     sentence = text.cut(verdict.sentence, 400)
     limiter = known.given(verdict.limiter)
     if result.status == "cannot_judge" or not result.gpus:
@@ -36,7 +39,7 @@ def lead(result: Result) -> Lead:
             label="This capture cannot be judged",
             sentence=sentence or "No work of a GPU was recorded.",
             action="" if command and action.lower() in ("record again", "record again with") else action,
-            record=command or "nsys profile --trace=cuda,nvtx,osrt -o job YOUR_COMMAND",
+            record=command or f"nsys profile --trace=cuda,nvtx,osrt -o job {YOURS}",
             compare=[],
         )
     if limiter is None:

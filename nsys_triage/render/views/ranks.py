@@ -148,12 +148,12 @@ def _facts(ranks: Ranks) -> list[str]:
             f"Missing: {units.plural(len(ranks.missing), 'rank')} ({some}); the others may wait for them."
         )
     source = given(ranks.source)
-    if source in ("assumed", "mixed"):
+    notes = [text.cut(note, 300) for note in (given(ranks.notes) or [])[:12]]
+    if source in ("assumed", "mixed") and not any("assumed" in note for note in notes):
         facts.append(
             "Rank numbers are assumed from the order of files or processes, not read from the capture."
         )
     world = given(ranks.world_size)
     if world and world != ranks.count:
         facts.append(f"The job had {units.plural(world, 'rank')}; {units.count(ranks.count)} are here.")
-    facts += [text.cut(note, 300) for note in (given(ranks.notes) or [])[:12]]
-    return facts
+    return facts + notes

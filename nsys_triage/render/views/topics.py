@@ -56,7 +56,9 @@ def topics(result: Result) -> list[Topic]:
     limiter = given(result.verdict.limiter)
     wanted = set(_ABOUT.get(limiter, ()) if limiter else ())
     return [
-        Topic(key, title, summary, key in wanted) for key, title, summary in summaries if summary is not None
+        Topic(key, title, summary, key in wanted and not summary.startswith("no"))
+        for key, title, summary in summaries
+        if summary is not None
     ]
 
 

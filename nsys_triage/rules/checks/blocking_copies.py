@@ -59,24 +59,30 @@ def check(context: Context) -> Outcome:
             number("of them with pageable memory", held, "count"),
             number("call that is made most", _most(context, inside), "text"),
         ),
-        actions=(
-            context.wording(
-                pytorch="Copy with non_blocking=True from and to pinned tensors; .cpu(), .numpy() and .to('cpu') wait.",
-                jax="Call jax.device_get and np.asarray one step late, or use copy_to_host_async() first.",
-                cuda="Replace cudaMemcpy and cudaMemset in the loop by cudaMemcpyAsync from pinned memory and"
-                " cudaMemsetAsync, in the stream of the kernels or on one of its own with events.",
-            ),
-            "Launch the work that does not depend on the copy before the copy.",
-            "If the call is cudaMemcpyAsync, its host side is pageable: pin it first.",
-        ),
+        actions=_actions(context),
         caveat="A result that the host must look at before it goes on has to be waited for.",
         where=context.where("host_sync"),
         gpu=context.one_gpu("host_sync"),
     )
 
 
+def _actions(context: Context) -> tuple[str, ...]:
+    return (
+        context.wording(
+            pytorch="Copy with non_blocking=True from and to pinned tensors; .cpu(), .numpy() and .to('cpu') wait.",
+            jax="Call jax.device_get and np.asarray one step late, or use copy_to_host_async() first.",
+            cuda="Replace cudaMemcpy and cudaMemset in the loop by cudaMemcpyAsync from pinned memory and"
+            " cudaMemsetAsync, in the stream of the kernels or on one of its own with events.",
+        ),
+        "Launch the work that does not depend on the copy before the copy.",
+        "If the call is cudaMemcpyAsync, its host side is pageable: pin it first.",
+    )
+
+
 def _most(context: Context, calls: pl.DataFrame) -> str:
-    named = calls.join(context.m.workload.api.select("code", "api"), left_on="name", right_on="code", how="left")
+    named = calls.join(
+        context.m.workload.api.select("code", "api"), left_on="name", right_on="code", how="left"
+    )
     counted = named.group_by("api").len().sort(["len", "api"], descending=[True, False])
     return str(counted["api"][0]) if counted.height else "not in the window"
 

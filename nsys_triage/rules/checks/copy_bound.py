@@ -29,6 +29,7 @@ from nsys_triage.result.model import Interval
 from nsys_triage.rules.base import CAUSE_THRESHOLD, Found, Outcome, Passed, Rule, number, page_of
 from nsys_triage.rules.context import Context
 
+_UPLOAD_SHARE: Final = 0.9
 _ADVICE: Final = {
     "host_to_device": (
         "Keep on the device what is copied again and again (weights, tables), or copy it in a smaller type.",
@@ -55,31 +56,40 @@ def check(context: Context) -> Outcome:
     if share < context.thresholds["share"]:
         return Passed(f"Copies and memsets take {units.share(share)} of the time while nothing computes.")
     kind, kind_ns = _largest_kind(context, asked)
-    busy = sum(gpu.busy_ns for gpu in context.gpus)
-    computing = context.total_ns("compute", "graph")
-    hideable = cc.hideable_ns(m.pieces, asked)
     total = exposed + fills
+    pageable = cc.exposed_ns(m.pieces, asked.filter("pageable")) / total
+    upload = cc.before_the_work_share(m.pieces, asked) >= _UPLOAD_SHARE
     place = cc.longest_exposed(m.pieces, asked)
     return Found(
-        title=f"The GPU copies and nothing computes {units.share(share)} of the time",
+        title=f"The GPU copies and nothing computes {units.share(share)} of the time"
+        + (", nearly all of it before its work begins" if upload else ""),
         stake=context.stake(
             total,
-            "high: these copies are gone, or hidden where there is enough to compute; low: half of their bytes are,"
-            " or what perfect overlap with the kernels would hide, whichever is more",
-            max(total / 2, hideable),
+            "high: these copies are gone, or hidden where there is enough to compute; low: half of their bytes are",
         ),
         causes=("copy", "memset") if fills else ("copy",),
         evidence=(
-            number("busy, as a utilisation counter has it", busy / context.span_ns, "share"),
-            number("computing", computing / context.span_ns, "share"),
+            number(
+                "busy, as a utilisation counter has it",
+                sum(g.busy_ns for g in context.gpus) / context.span_ns,
+                "share",
+            ),
+            number("computing", context.share("compute", "graph"), "share"),
             number("exposed copies", context.mean_ns(exposed), "ns"),
             number("exposed memsets", context.mean_ns(fills), "ns"),
             number("kind of copy that is exposed longest", kind.replace("_", " "), "text"),
             number("exposed time of that kind", context.mean_ns(kind_ns), "ns"),
-            number("what perfect overlap with the kernels would hide", context.mean_ns(hideable), "ns"),
+            number("share of all this that is pageable memory", pageable, "share"),
+            number(
+                "what perfect overlap with the kernels would hide",
+                context.mean_ns(cc.hideable_ns(m.pieces, asked)),
+                "ns",
+            ),
         ),
-        actions=_actions(context, kind),
-        caveat="Data that do not fit into device memory have to be fetched; then only fewer bytes or a faster link help.",
+        actions=_actions(context, kind, mostly_pageable=pageable >= 0.5),
+        caveat="An upload before the work begins costs a longer run the same once."
+        if upload
+        else "Data that do not fit into device memory have to be fetched; then only fewer bytes or a faster link help.",
         where=Interval(*place) if place else context.where("memset"),
         gpu=context.one_gpu("copy", "memset"),
     )
@@ -95,15 +105,20 @@ def _largest_kind(context: Context, copies: pl.DataFrame) -> tuple[str, int]:
     return (name, ns) if ns else ("memset", 0)
 
 
-def _actions(context: Context, kind: str) -> tuple[str, ...]:
+def _actions(context: Context, kind: str, *, mostly_pageable: bool) -> tuple[str, ...]:
+    advice = _ADVICE.get(kind, _ADVICE["host_to_device"])
+    if mostly_pageable:
+        return ("Most of it is pageable memory: pin that first, and record again.", advice[0])
     framework = context.wording(
-        pytorch="In PyTorch: pin_memory=True and .to(device, non_blocking=True) on a side stream; look for .to(), .cpu(),"
+        pytorch="In PyTorch: pin_memory=True and .to(device, non_blocking=True) on a side stream; look for .to(),"
+        " .cpu(),"
         " .clone(), .contiguous() and CPU offload in the step.",
-        jax="In JAX: keep arrays on the device between steps, donate buffers (donate_argnums), and call jax.device_put for"
+        jax="In JAX: keep arrays on the device between steps, donate buffers (donate_argnums), and call"
+        " jax.device_put for"
         " the next batch early.",
         cuda="In CUDA: cudaMemcpyAsync from cudaMallocHost memory on its own stream, ordered with cudaStreamWaitEvent.",
     )
-    return (*_ADVICE.get(kind, _ADVICE["host_to_device"]), framework)
+    return (*advice, framework)
 
 
 RULE = Rule(

@@ -22,40 +22,76 @@ profiler itself adds a few microseconds to each call.
 
 from nsys_triage import units
 from nsys_triage.rules.base import CAUSE_THRESHOLD, Found, Outcome, Passed, Rule, number, page_of
-from nsys_triage.rules.context import Context
+from nsys_triage.rules.context import Context, record_line
 
 
 def check(context: Context) -> Outcome:
     """Fires where the idle time that waits cost reaches the threshold."""
-    share = context.share("host_sync")
+    share, total_ns = context.share("host_sync"), context.total_ns("host_sync")
     sync = context.m.sync
-    if share < context.thresholds["share"]:
-        return Passed(f"{units.count(sync.calls)} synchronising calls cost {units.share(share)} of the time.")
-    dearest = max(sync.by_api, key=lambda row: (row.cost_ns or 0, row.api))
+    if not total_ns or share < context.thresholds["share"]:
+        return Passed(
+            f"{units.plural(sync.calls, 'synchronising call')} cost {units.share(share)} of the time."
+        )
+    dearest = max(sync.by_api, key=lambda row: (row.cost_ns or 0, row.api), default=None)
+    readback_ns = sync.readbacks.cost_ns or 0
+    copying_ns = sum(row.cost_ns or 0 for row in sync.by_api if row.blocking_copies)
+    after = f": the host starts late after {dearest.api}" if dearest else ""
     return Found(
-        title=f"Waiting for the GPU costs {units.share(share)} of its time: the host starts late after {dearest.api}",
+        title=f"Waiting for the GPU costs {units.share(share)} of its time{after}",
         stake=context.cause_stake("host_sync"),
         causes=("host_sync",),
         evidence=(
-            number("idle time because the host had waited", context.mean_ns(context.total_ns("host_sync")), "ns"),
+            number("idle time because the host had waited", context.mean_ns(total_ns), "ns"),
             number("synchronising calls", sync.calls, "count"),
             number("time inside those calls", sync.total_ns, "ns"),
-            number("call that costs most", dearest.api, "text"),
-            number("calls of it", dearest.calls, "count"),
-            number("tiny read-backs waited for", sync.readbacks.count, "count"),
-        ),
-        actions=(
-            context.wording(
-                pytorch="Look for .item(), .cpu(), .tolist(), print(loss), torch.cuda.synchronize() and boolean indexing in the step; keep such values on the device and read them every n-th step.",
-                jax="Look for block_until_ready(), float(x), np.asarray(x) and print in the step; read values every n-th step, one step late.",
-                cuda=f"Find what calls {dearest.api} in the loop and replace it by events (cudaEventRecord, cudaStreamWaitEvent) where the host needs no result.",
+            number("of it while the GPU was idle", sync.idle_ns, "ns"),
+            *((number(f"calls of {dearest.api}", dearest.calls, "count"),) if dearest else ()),
+            *(
+                (number("idle time after tiny read-backs", context.mean_ns(readback_ns), "ns"),)
+                if readback_ns
+                else ()
             ),
-            "If the value is needed each step, read the one of the step before with an asynchronous copy to pinned memory.",
-            "Record with nsys profile --cudabacktrace=sync to see the lines of code that wait.",
+            *(
+                (number("idle time after copies that wait", context.mean_ns(copying_ns), "ns"),)
+                if copying_ns
+                else ()
+            ),
+        ),
+        actions=_actions(
+            context, dearest.api if dearest else "a synchronising call", readback_ns * 2 >= total_ns
         ),
         caveat="A wait that a control decision needs can only be moved, not removed.",
         where=context.where("host_sync"),
         gpu=context.one_gpu("host_sync"),
+    )
+
+
+def _actions(context: Context, api: str, readbacks: bool) -> tuple[str, ...]:
+    """What to look for; tiny read-backs have a rule of their own, which says how to find them."""
+    first = context.wording(
+        pytorch=(
+            "Look for .cpu(), .tolist(), torch.cuda.synchronize(), boolean indexing and nonzero() in the step; "
+            "keep such values on the device and read them every n-th step."
+        ),
+        jax=(
+            "Look for block_until_ready(), np.asarray(x) and print in the step; read values every n-th step, one "
+            "step late."
+        ),
+        cuda=(
+            f"Find what calls {api} in the loop and replace it by events (cudaEventRecord, cudaStreamWaitEvent) "
+            "where the host needs no result."
+        ),
+    )
+    if readbacks:
+        first = (
+            "At least half of it follows tiny read-backs (.item(), printing a value): make those rarer first, and "
+            "see what is left."
+        )
+    return (
+        first,
+        "If a value is needed each step, read the one of the step before with an asynchronous copy to pinned memory.",
+        f"To see the lines of code that wait: {record_line('--cudabacktrace=sync')}",
     )
 
 
@@ -64,5 +100,6 @@ RULE = Rule(
     title="Synchronising calls that cost idle time",
     check=check,
     page=page_of(__doc__),
+    needs=("api",),
     thresholds={"share": CAUSE_THRESHOLD},
 )

@@ -55,19 +55,24 @@ def check(context: Context) -> Outcome:
         ),
         causes=("copy", "launch"),
         evidence=tuple(evidence),
-        actions=(
-            context.wording(
-                pytorch="Stack small tensors on the host and move them in one .to(); build index and mask tensors on the"
-                " device; replace loops over tensors by torch._foreach operations.",
-                jax="Pass one array (or a donated pytree of few arrays) per step instead of many small ones.",
-                cuda="Put the values into one pinned buffer and copy it once, or pass them as kernel parameters.",
-            ),
-            "Keep what does not change on the device between steps.",
-            "Copies that stay the same each step can be recorded in a CUDA graph and launched in one call.",
-        ),
+        actions=_actions(context),
         caveat="Copies that depend on each other's results cannot be joined.",
         where=Interval(*place) if place else context.where("launch"),
         gpu=context.one_gpu("copy", "launch"),
+    )
+
+
+def _actions(context: Context) -> tuple[str, ...]:
+    return (
+        context.wording(
+            pytorch="Stack small tensors on the host and move them in one .to(); build index and mask tensors"
+            " on the"
+            " device; replace loops over tensors by torch._foreach operations.",
+            jax="Pass one array (or a donated pytree of few arrays) per step instead of many small ones.",
+            cuda="Put the values into one pinned buffer and copy it once, or pass them as kernel parameters.",
+        ),
+        "Keep what does not change on the device between steps.",
+        "Copies that stay the same each step can be recorded in a CUDA graph and launched in one call.",
     )
 
 

@@ -97,7 +97,10 @@ def _actions(context: Context, *, upload: bool) -> tuple[str, ...]:
         " of its own.",
     )
     if not upload:
-        return pin, "Record again: the rate should rise to that of the link, and copies should overlap with kernels."
+        return (
+            pin,
+            "Record again: the rate should rise to that of the link, and copies should overlap with kernels.",
+        )
     return (
         "If only the steady state matters, leave the upload out: --window auto, or nsys profile"
         " --capture-range=cudaProfilerApi with cudaProfilerStart after it.",

@@ -25,7 +25,17 @@ from typing import NamedTuple
 from nsys_triage import units
 from nsys_triage.metrics import copy_costs as cc
 from nsys_triage.result.model import Interval
-from nsys_triage.rules.base import CAUSE_THRESHOLD, Found, NotRun, Outcome, Passed, Rule, Threshold, number, page_of
+from nsys_triage.rules.base import (
+    CAUSE_THRESHOLD,
+    Found,
+    NotRun,
+    Outcome,
+    Passed,
+    Rule,
+    Threshold,
+    number,
+    page_of,
+)
 from nsys_triage.rules.context import Context
 
 
@@ -35,7 +45,7 @@ class _Direction(NamedTuple):
     name: str
     exposed_ns: int
     rate: float
-    count: int
+    copies: int
     place: tuple[int, int] | None
 
 
@@ -57,15 +67,21 @@ def check(context: Context) -> Outcome:
     rates = " and ".join(f"{units.rate(d.rate)} {d.name}" for d in found)
     if not matter:
         share = max(d.exposed_ns for d in found) / context.span_ns
-        return Passed(f"Large pinned copies reach {rates} and take {units.share(share)} of the time unhidden.")
-    link, name = m.copies.link_bytes_per_s, m.copies.link_name
-    if link is None or name is None:
+        return Passed(
+            f"Large pinned copies reach {rates} and take {units.share(share)} of the time unhidden."
+        )
+    link, link_name = m.copies.link_bytes_per_s, m.copies.link_name
+    if link is None or link_name is None:
         return NotRun(f"the GPU's model and with it its link to the host (large pinned copies reach {rates})")
-    practical = cc.practical_rate(name, link)
-    slow = [d for d in matter if d.rate <= context.thresholds["rate"] * practical]
+    practical = cc.practical_rate(link_name, link)
+    slow = [d for d in matter if d.rate / practical <= context.thresholds["rate"]]
     if not slow:
-        return Passed(f"Large pinned copies reach {rates}; {name} gives about {units.rate(practical)} in practice.")
-    return _found(context, max(slow, key=lambda d: d.exposed_ns * (1 - d.rate / practical)), name, practical)
+        return Passed(
+            f"Large pinned copies reach {rates}; {link_name} gives about {units.rate(practical)} in practice."
+        )
+    return _found(
+        context, max(slow, key=lambda d: d.exposed_ns * (1 - d.rate / practical)), link_name, practical
+    )
 
 
 def _found(context: Context, worst: _Direction, link: str, practical: float) -> Found:
@@ -83,7 +99,7 @@ def _found(context: Context, worst: _Direction, link: str, practical: float) -> 
         evidence=(
             number(f"rate of large pinned copies {worst.name}", worst.rate, "bytes_per_s"),
             number(f"what {link} gives large copies in practice", practical, "bytes_per_s"),
-            number("copies of at least 1 MiB", worst.count, "count"),
+            number("copies of at least 1 MiB", worst.copies, "count"),
             number("their exposed time", context.mean_ns(worst.exposed_ns), "ns"),
         ),
         actions=(
@@ -111,7 +127,9 @@ RULE = Rule(
     thresholds={
         "share": CAUSE_THRESHOLD,
         "rate": Threshold(
-            0.6, "share", "of the link's practical rate, at most: half the lanes or the generation before give half"
+            0.6,
+            "share",
+            "of the link's practical rate, at most: half the lanes or the generation before give half",
         ),
     },
 )

@@ -65,22 +65,31 @@ def check(context: Context) -> Outcome:
             number("migrations while nothing computed", context.mean_ns(exposed), "ns"),
             number("direction that moved most bytes", _direction(inside), "text"),
         ),
-        actions=(
-            "Move the data before the kernel that needs them: cudaMemPrefetchAsync on its stream, and back before the host"
-            " reads them.",
-            "Give hints: cudaMemAdvise with cudaMemAdviseSetReadMostly or cudaMemAdviseSetPreferredLocation.",
-            "Keep data that the host touches between kernels out of managed memory, or copy them explicitly.",
-            "Record who touches the pages: "
-            + record_line("--cuda-um-cpu-page-faults=true", "--cuda-um-gpu-page-faults=true"),
-        ),
+        actions=_actions(),
         caveat="What the host computes on managed data would take its time without migrations, too.",
         where=context.where("unified_memory") or (Interval(*place) if place else None),
         gpu=context.one_gpu("unified_memory", "copy"),
     )
 
 
+def _actions() -> tuple[str, ...]:
+    return (
+        "Move the data before the kernel that needs them: cudaMemPrefetchAsync on its stream, and back before"
+        " the host"
+        " reads them.",
+        "Give hints: cudaMemAdvise with cudaMemAdviseSetReadMostly or cudaMemAdviseSetPreferredLocation.",
+        "Keep data that the host touches between kernels out of managed memory, or copy them explicitly.",
+        "Record who touches the pages: "
+        + record_line("--cuda-um-cpu-page-faults=true", "--cuda-um-gpu-page-faults=true"),
+    )
+
+
 def _direction(moves: pl.DataFrame) -> str:
-    totals = moves.group_by("copy_kind").agg(pl.col("bytes").sum()).sort(["bytes", "copy_kind"], descending=[True, False])
+    totals = (
+        moves.group_by("copy_kind")
+        .agg(pl.col("bytes").sum())
+        .sort(["bytes", "copy_kind"], descending=[True, False])
+    )
     kind = int(totals["copy_kind"][0]) if totals.height else UNIFIED
     return KINDS[kind].removeprefix("unified_").replace("_", " ")
 

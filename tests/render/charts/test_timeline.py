@@ -61,8 +61,17 @@ def test_even_the_shortest_mark_and_one_at_the_edge_can_be_seen() -> None:
 def test_findings_are_pinned_and_cut_to_the_window() -> None:
     picture = timeline([Strip("a", "gpu", [span(0, 10)])], 0, 100, [(1, 20, 40), (2, 90, 500)])
     assert picture is not None
-    assert [(p.number, p.x, p.width) for p in picture.pins] == [(1, 20, 20), (2, 90, 10)]
+    assert [(p.number, p.x, p.width, p.at) for p in picture.pins] == [(1, 20, 20, 20), (2, 90, 10, 90)]
     assert picture.rows[0].top == PINS + LABEL
+
+
+def test_numbers_of_findings_at_one_place_stand_side_by_side() -> None:
+    places = [(1, 50, 60), (2, 20, 30), (3, 50, 70), (4, 51, 52)]
+    picture = timeline([Strip("a", "gpu", [span(0, 10)])], 0, 100, places)
+    assert picture is not None
+    assert [(p.number, p.x, p.at) for p in picture.pins] == [
+        (2, 20, 20), (1, 50, 50), (3, 50, 51.9), (4, 51, 53.8),
+    ]  # fmt: skip
 
 
 def test_marks_and_rows_beyond_the_bounds_are_left_out_and_counted() -> None:

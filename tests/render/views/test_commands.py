@@ -16,14 +16,14 @@ def test_options_of_all_notes_make_one_command() -> None:
     )
     assert command == (
         "nsys profile --trace=cuda,nvtx,osrt,mpi,ucx --cpuctxsw=process-tree --gpu-metrics-devices=all "
-        "--sample=process-tree -o job YOUR_COMMAND"
+        "--sample=process-tree -o job <your command>"
     )
 
 
 def test_what_nsys_profile_does_not_know_is_left_alone() -> None:
     assert missing("see --evil=$(rm) and --window=all") is None
     assert missing("--gpu-metrics-devices=all;rm -rf x") == (
-        "nsys profile --trace=cuda,nvtx,osrt --gpu-metrics-devices=all -o job YOUR_COMMAND"
+        "nsys profile --trace=cuda,nvtx,osrt --gpu-metrics-devices=all -o job <your command>"
     )
 
 

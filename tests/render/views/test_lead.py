@@ -18,6 +18,11 @@ def test_a_command_in_the_next_action_is_told_from_it() -> None:
     assert (top.action, top.record) == ("Look inside", "ncu -k x python a.py")
 
 
+def test_the_action_does_not_say_what_the_page_says_next() -> None:
+    verdict = Verdict(limiter="copy", sentence="s", next_action="Copy less; then record again and compare.")
+    assert lead(results.baseline(verdict=verdict)).action == "Copy less."
+
+
 def test_compute_with_findings_is_not_called_healthy() -> None:
     verdict = Verdict(limiter="compute", sentence="The GPU is busy.", next_action="")
     assert lead(results.baseline(verdict=verdict)).label == "Limited by: the GPU itself"

@@ -66,5 +66,12 @@ def test_facts_say_what_is_missing_and_what_is_assumed() -> None:
     ]
 
 
+def test_an_assumption_is_said_once() -> None:
+    note = "Rank numbers are assumed from the devices."
+    assert view_of(
+        [blocks.rank_row(0, 1)], source="mixed", missing=[], world_size=1, count=1, notes=[note]
+    ).facts == [note]
+
+
 def test_one_rank_has_no_section() -> None:
     assert ranks_view(results.baseline()) is None

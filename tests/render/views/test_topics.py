@@ -62,6 +62,14 @@ def test_topics_without_anything_measured_are_left_out() -> None:
     assert topics.topics(results.cannot_judge()) == []
 
 
+def test_what_is_empty_is_not_opened() -> None:
+    verdict = replace(results.baseline().verdict, limiter="communication")
+    shown = {t.id: t.open for t in topics.topics(results.baseline(verdict=verdict))}
+    assert not shown["communication"]
+    busy = results.baseline(verdict=verdict, collectives=blocks.collectives())
+    assert {t.id: t.open for t in topics.topics(busy)}["communication"]
+
+
 def test_what_was_measured_and_is_nothing_says_so() -> None:
     empty = results.baseline(kernels=replace(blocks.kernels(), count=0), ranges=[])
     summaries = {t.id: t.summary for t in topics.topics(empty)}

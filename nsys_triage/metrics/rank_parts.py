@@ -1,0 +1,205 @@
+"""What is kept of one rank when the traces of a job are read one after the other.
+
+A rank is one process that did device work. A part is small (its collectives, its kernels by name, its ledger), so
+that hundreds of ranks fit into memory while only one trace is loaded at a time.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import polars as pl
+
+from nsys_triage.metrics.histogram import nearest_rank
+from nsys_triage.metrics.ledger import by_cause, cause_times
+from nsys_triage.metrics.measure import Measurement
+from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, on_threads
+from nsys_triage.result.model import Gpu
+from nsys_triage.trace.model import Schema
+
+RANK_VARIABLES: Final = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
+LOCAL_RANK_VARIABLES: Final = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
+WORLD_VARIABLES: Final = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+NODE_VARIABLES: Final = ("NODE_RANK", "GROUP_RANK", "SLURM_NODEID")
+
+COLLECTIVES: Final[Schema] = {
+    "communicator": pl.String,  # payload id; "" where none is recorded
+    "stream": pl.Int64,  # order of the stream among the process' streams with collectives
+    "op": pl.String,
+    "start_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    "inside": pl.Boolean,  # starts in the window
+}
+"""Sorted by start. NCCL and RCCL kernels, or MPI collectives where there are none."""
+
+KERNELS_BY_NAME: Final[Schema] = {"name": pl.String, "count": pl.Int64, "total_ns": pl.Int64}
+KEPT_NAMES: Final = 40
+_MPI_COLLECTIVE: Final = r"^(P?MPI_)(I?(allreduce|reduce|bcast|barrier|allgather|gather|scatter|alltoall|reduce_scatter|scan|exscan)v?w?(_block)?)"
+
+
+@dataclass(frozen=True)
+class RankPart:
+    """One rank of a job, reduced to what ranks are compared by."""
+
+    file: str
+    file_index: int
+    pid: int
+    known_rank: int | None  # from the environment, or from what NCCL recorded
+    local_rank: int | None
+    world_size: int | None
+    node: int | None
+    host_key: str | None
+    clock_ns: int | None  # the capture's start on a clock that the ranks of one host share
+    gpus: list[Gpu]
+    span_ns: int
+    busy_ns: int
+    exposed_ns: int
+    communication_ns: int
+    step_p50_ns: int | None
+    window: tuple[int, int]
+    ledger: dict[str, int] = field(default_factory=dict)  # cause -> ns, mean of its GPUs
+    collectives: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COLLECTIVES))
+    kernels: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=KERNELS_BY_NAME))
+    of_hosts: bool = False  # the collectives are MPI calls of the host
+
+
+def environment_number(environment: dict[str, str], names: tuple[str, ...]) -> int | None:
+    """The first of those variables that holds a number."""
+    for name in names:
+        value = environment.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return None
+
+
+def communicators(m: Measurement) -> pl.DataFrame:
+    """NCCL calls with a recorded communicator, on the host: thread, start_ns, end_ns, communicator, rank, bytes."""
+    texts = m.trace.strings.join(m.trace.nvtx.select("payload").drop_nulls().unique(), left_on="code", right_on="payload", how="semi")
+    parsed = texts.select(
+        "code",
+        # an unsigned 64-bit number, often above 2^63: kept as text
+        pl.col("text").str.extract(r'"NCCL communicator ID"\s*:\s*"?(\d+)').alias("communicator"),
+        pl.col("text").str.extract(r'"Rank"\s*:\s*(\d+)').cast(pl.Int64).alias("rank"),
+        pl.col("text").str.extract(r'"Message size \[bytes\]"\s*:\s*(\d+)').cast(pl.Int64).alias("bytes"),
+    ).drop_nulls("communicator")
+    return (
+        on_threads(m.trace.nvtx, m.workload.threads)
+        .join(parsed, left_on="payload", right_on="code", maintain_order="left")
+        .select("thread", "pid", "start_ns", "end_ns", "communicator", "rank", "bytes")
+        .sort("thread", "start_ns", "end_ns")
+    )
+
+
+def _with_communicator(rows: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """`rows` (thread and launch_ns of collectives) with the communicator of the NCCL call that launched each, or ""."""
+    if calls.is_empty():
+        return rows.with_columns(pl.lit("").alias("communicator"))
+    found = rows.with_row_index("_row").sort("launch_ns").join_asof(
+        calls.select("thread", "communicator", pl.col("start_ns").alias("call_ns"), pl.col("end_ns").alias("call_end_ns")).sort("call_ns"),
+        left_on="launch_ns", right_on="call_ns", by="thread", check_sortedness=False,
+    )  # fmt: skip
+    inside = (pl.col("launch_ns") < pl.col("call_end_ns")).fill_null(value=False)
+    return (
+        found.with_columns(pl.when(inside).then("communicator").otherwise(pl.lit("")).alias("communicator"))
+        .sort("_row")
+        .drop("_row", "call_ns", "call_end_ns")
+    )
+
+
+def _collectives(m: Measurement, pid: int, calls: pl.DataFrame) -> pl.DataFrame:
+    """The NCCL and RCCL kernels of a process over the whole capture (schema COLLECTIVES)."""
+    work = m.workload.work.filter((pl.col("pid") == pid) & (pl.col("activity") == COMMUNICATION))
+    api = m.workload.calls
+    rows = work.with_columns(
+        m.trace.kernels["name"].gather(work["row"]).alias("code"),
+        api["thread"].gather(work["call"]),
+        api["start_ns"].gather(work["call"]).alias("launch_ns"),
+    ).join(m.workload.names.filter("collective").select("code", "operation"), on="code", maintain_order="left")
+    rows = _with_communicator(rows.sort("start_ns", "gpu", "stream"), calls)
+    low, high = m.window.start_ns, m.window.end_ns
+    return (
+        rows.with_columns(
+            pl.struct("gpu", "stream").rank("dense").cast(pl.Int64).alias("lane"),
+            pl.col("start_ns").min().over("gpu", "stream").alias("first_ns"),
+        )
+        .with_columns(pl.struct("first_ns", "lane").rank("dense").cast(pl.Int64).alias("stream"))
+        .select(
+            "communicator", "stream", pl.col("operation").fill_null("other").alias("op"), "start_ns",
+            (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
+            pl.col("start_ns").is_between(low, high, closed="left").alias("inside"),
+        )
+    )  # fmt: skip
+
+
+def _mpi(m: Measurement, pid: int) -> pl.DataFrame:
+    """The MPI collectives of a process' host side, where there is no NCCL (schema COLLECTIVES)."""
+    rows = m.trace.host_communication.filter(pl.col("pid") == pid).join(m.trace.strings, left_on="name", right_on="code", maintain_order="left")
+    return (
+        rows.with_columns(pl.col("text").str.to_lowercase().alias("op"))
+        .filter(pl.col("text").str.contains(f"(?i){_MPI_COLLECTIVE}"))
+        .sort("start_ns", "end_ns")
+        .select(
+            pl.lit("").alias("communicator"), pl.lit(0, pl.Int64).alias("stream"), "op", "start_ns",
+            (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
+            pl.col("start_ns").is_between(m.window.start_ns, m.window.end_ns, closed="left").alias("inside"),
+        )
+    )  # fmt: skip
+
+
+def _kernels_by_name(m: Measurement, pid: int) -> pl.DataFrame:
+    """The compute kernels of a process in the window that take most time, by name (schema KERNELS_BY_NAME)."""
+    work = m.work.filter((pl.col("pid") == pid) & (pl.col("activity") == COMPUTE))
+    named = work.with_columns(m.trace.kernels["name"].gather(work["row"]).alias("code"))
+    totals = named.group_by("code").agg(pl.len().cast(pl.Int64).alias("count"), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("total_ns"))
+    return (
+        totals.join(m.workload.names.select("code", "text"), on="code")
+        .select(pl.col("text").alias("name"), "count", "total_ns")
+        .sort(["total_ns", "name"], descending=[True, False])
+        .head(KEPT_NAMES)
+    )
+
+
+def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
+    """The ranks in one trace: a part for every process that did device work, by device, then process id."""
+    trace, env = m.trace, m.trace.info.environment
+    alone = len({pid for gpu in m.gpus for pid in gpu.processes}) == 1
+    own_rank = environment_number(env, RANK_VARIABLES) if alone else None
+    calls = communicators(m)
+    recorded = {pid: rank for pid, rank in calls.select("pid", "rank").drop_nulls().unique().iter_rows()}
+    parts = []
+    pids = sorted({(min(gpu.device_ids), pid) for gpu in m.gpus for pid in gpu.processes})
+    for pid in dict.fromkeys(pid for _, pid in pids):
+        gpus = [gpu for gpu in m.gpus if pid in gpu.processes]
+        indices = [gpu.index for gpu in m.workload.gpus.all if pid in gpu.processes]
+        pieces = m.pieces.filter(pl.col("gpu").is_in(indices))
+        ledger: dict[str, int] = {e.cause: e.ns // len(gpus) for e in cause_times(by_cause(pieces))}
+        collectives = _collectives(m, pid, calls.filter(pl.col("pid") == pid))
+        of_hosts = collectives.is_empty()
+        if of_hosts:
+            collectives = _mpi(m, pid)
+        steps = m.window.rows(m.steps.steps.filter(pl.col("pid") == pid))
+        steady = steps.filter(pl.col("index") >= m.window.startup_steps.get(pid, 0))
+        parts.append(
+            RankPart(
+                file=trace.info.file,
+                file_index=file_index,
+                pid=pid,
+                known_rank=own_rank if own_rank is not None else recorded.get(pid),
+                local_rank=environment_number(env, LOCAL_RANK_VARIABLES) if alone else None,
+                world_size=environment_number(env, WORLD_VARIABLES),
+                node=environment_number(env, NODE_VARIABLES),
+                host_key=trace.info.host_key,
+                clock_ns=trace.info.system_clock_ns or trace.info.started_epoch_ns,
+                gpus=gpus,
+                span_ns=sum(gpu.span_ns for gpu in gpus),
+                busy_ns=sum(gpu.busy_ns for gpu in gpus),
+                exposed_ns=sum(gpu.exposed_communication_ns for gpu in gpus),
+                communication_ns=int(collectives.filter("inside")["duration_ns"].sum()),
+                step_p50_ns=nearest_rank(steady["end_ns"] - steady["start_ns"], 50),
+                window=(m.window.start_ns, m.window.end_ns),
+                ledger=ledger,
+                collectives=collectives,
+                kernels=_kernels_by_name(m, pid),
+                of_hosts=of_hosts,
+            )
+        )
+    return parts

@@ -1,0 +1,67 @@
+"""Why a rank arrives late: its own ledger against that of the median rank."""
+
+from collections.abc import Mapping
+from statistics import median_low
+from typing import Final
+
+import polars as pl
+
+from nsys_triage import units
+from nsys_triage.metrics.rank_parts import RankPart
+
+WAITING: Final = ("communication", "host_communication")
+DIFFERENCE_SHARE: Final = 0.01
+SLOWER: Final = 1.05
+_SAYS: Final = {
+    "input_pipeline": "it waits longer for input",
+    "host_sync": "its synchronising calls cost more",
+    "host_compute": "its host thread computes longer",
+    "host_blocked": "its launching thread is blocked longer",
+    "launch": "its host launches more slowly",
+    "allocation": "it allocates memory longer",
+    "module_load": "it loads or compiles kernels longer",
+    "copy": "its copies take longer",
+    "memset": "its memsets take longer",
+    "graph": "its CUDA graphs take longer",
+    "queued": "its queued work waits longer",
+    "unified_memory": "its unified memory migrates longer",
+    "profiler": "the profiler holds it up longer",
+    "unknown": "it is idle longer for a reason that is not recorded",
+}
+
+
+def _same_kernels(own: pl.DataFrame, other: pl.DataFrame) -> tuple[float, float]:
+    """For kernels that both ranks run: how many more times this one launches them, and how much longer one takes."""
+    both = own.join(other, on="name", suffix="_other").filter((pl.col("count") > 0) & (pl.col("total_ns_other") > 0))
+    if both.is_empty():
+        return 1.0, 1.0
+    more = float(both["count"].sum()) / float(both["count_other"].sum())
+    # weighted by this rank's time, so that one odd small kernel decides nothing
+    each = (pl.col("total_ns") / pl.col("count")) / (pl.col("total_ns_other") / pl.col("count_other"))
+    longer = both.select((each * pl.col("total_ns")).sum() / pl.col("total_ns").sum()).item()
+    return more, float(longer)
+
+
+def straggler_reason(parts: Mapping[int, RankPart], straggler: int) -> str | None:
+    """One sentence on what the straggler spends more time on than the median of the others; None where nothing differs."""
+    own = parts[straggler]
+    others = [part for rank, part in parts.items() if rank != straggler]
+    if not others:
+        return None
+    causes = {cause for part in parts.values() for cause in part.ledger} - set(WAITING)
+    more = {cause: own.ledger.get(cause, 0) - median_low(p.ledger.get(cause, 0) for p in others) for cause in causes}
+    cause = max(more, key=lambda c: (more[c], c), default=None)
+    span = own.span_ns / max(1, len(own.gpus))
+    if cause is None or more[cause] < DIFFERENCE_SHARE * span:
+        return None
+    amount = f"{units.time(more[cause])} more than the median of the others"
+    if cause != "compute":
+        return f"Rank {straggler} is late because {_SAYS.get(cause, cause)}: {amount}."
+    middle = sorted(others, key=lambda p: (p.ledger.get("compute", 0), p.file_index, p.pid))[(len(others) - 1) // 2]
+    launches, longer = _same_kernels(own.kernels, middle.kernels)
+    if longer >= SLOWER and longer - 1 >= abs(launches - 1):
+        return (
+            f"Rank {straggler} is late because the same kernels take {units.count(round(longer, 2))} times as long on its GPU"
+            f" ({amount}): look at its clocks, power and temperature, and at who else uses it."
+        )
+    return f"Rank {straggler} is late because it computes more: {amount}."
