@@ -1,5 +1,6 @@
 """The command line: `main()` is the only place that turns errors into a sentence and an exit code."""
 
+import errno
 import logging
 import os
 import signal
@@ -12,11 +13,12 @@ from typing import NoReturn
 import click
 
 from nsys_triage.cli.group import PipeClosedError, nsys_triage
-from nsys_triage.errors import TriageError
+from nsys_triage.errors import OutputError, TriageError
 
 EXIT_INTERNAL = 70  # EX_SOFTWARE: apart from all codes that mean something about the input
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_PIPE_CLOSED = 128 + signal.SIGPIPE
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> NoReturn:
@@ -69,6 +71,8 @@ def _sentence_and_code(error: BaseException) -> tuple[str, int]:
         return "interrupted.", EXIT_INTERRUPTED
     if isinstance(error, MemoryError):
         return "memory ran out: run it where there is more, or on a shorter recording.", TriageError.exit_code
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return f"the output cannot be written: {os.strerror(error.errno).lower()}.", OutputError.exit_code
     what = f"{type(error).__name__}: {error}"
     return f"internal error ({what}): run it again with -vv and report what it prints.", EXIT_INTERNAL
 

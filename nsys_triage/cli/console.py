@@ -1,9 +1,13 @@
-"""What a command shows while it works, on stderr: log lines and progress."""
+"""What a command shows beside its outputs: log lines and progress on stderr, text for people on stdout."""
 
 import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Progress = Callable[[str, int | None], None]
 
@@ -18,6 +22,20 @@ def set_up_logging(verbose: int) -> None:
     logger.handlers = [handler]
     logger.propagate = False
     logger.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])
+
+
+def stdout_console() -> "Console":
+    """A console on stdout that colours nothing by itself; raises BrokenPipeError where the reader is gone.
+
+    Rich would exit with 1 there, which says that a gate fired.
+    """
+    from rich.console import Console
+
+    class PipeConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return PipeConsole(file=sys.stdout, highlight=False)
 
 
 @contextmanager

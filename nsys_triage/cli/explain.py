@@ -1,10 +1,11 @@
 """`nsys-triage explain`: the page of one rule."""
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
+
+from nsys_triage.cli.console import stdout_console
 
 if TYPE_CHECKING:
     from nsys_triage.rules.base import Rule
@@ -22,13 +23,12 @@ def command(name: str) -> None:
     RULE is a name that a report shows, as host-sync; `nsys-triage rules` lists all. The page also has the
     rule's thresholds and what nsys has to record for it.
     """
-    from rich.console import Console
     from rich.text import Text
 
     from nsys_triage.rules.settings import known_rule
 
     rule = known_rule(name)
-    console = Console(file=sys.stdout, highlight=False)
+    console = stdout_console()
     width = min(console.width, _WIDEST) if console.is_terminal else _WIDTH
     for line, style in page_lines(rule, width):
         console.print(Text(line, style=style), soft_wrap=True)
@@ -51,7 +51,10 @@ def page_lines(rule: "Rule", width: int) -> Iterator[tuple[str, str]]:
         lines += wrapped(threshold.why, width, 3 * _INDENT)
     if rule.thresholds:
         yield from _section("Thresholds", lines)
-        yield f"  To change it: nsys-triage report TRACE --threshold {rule.id}.{next(iter(rule.thresholds))}=VALUE", "dim"
+        yield (
+            f"  To change it: nsys-triage report TRACE --threshold {rule.id}.{next(iter(rule.thresholds))}=VALUE",
+            "dim",
+        )
     yield from _section(
         "What it needs", wrapped("\n".join(f"- {need_line(need)}" for need in rule.needs), width, _INDENT)
     )
@@ -65,4 +68,3 @@ def _section(head: str, lines: list[str]) -> Iterator[tuple[str, str]]:
     yield head, "bold"
     for line in lines:
         yield line, ""
-

@@ -39,7 +39,9 @@ class Judging:
         return RuleSettings(self.thresholds)
 
 
-def judging(window: str, thresholds: tuple[str, ...], fail_on: tuple[str, ...], config: Path | None) -> Judging:
+def judging(
+    window: str, thresholds: tuple[str, ...], fail_on: tuple[str, ...], config: Path | None
+) -> Judging:
     """The options of `window_option` and `judging_options` of the running command, over the file's settings.
 
     Raises UsageError for what is wrong in them, before any trace is looked at.

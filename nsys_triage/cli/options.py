@@ -87,7 +87,12 @@ judging_options = _together(
 force_option = click.option("--force", is_flag=True, help="Overwrite files that exist.")
 
 verbosity_options = _together(
-    click.option("-q", "--quiet", is_flag=True, help="Print only errors, what --fail-on stopped at, and outputs that go to stdout."),
+    click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        help="Print only errors, what --fail-on stopped at, and outputs that go to stdout.",
+    ),
     click.option("-v", "--verbose", count=True, help="Say what is done; -vv also shows tracebacks."),
 )
 """`quiet`, `verbose`."""

@@ -116,7 +116,8 @@ def _sarif(result: "Result", command: str) -> bytes:
 
     del command
     texts = [
-        RuleText(r.id, r.title, r.page.summary, r.page.meaning, r.page.actions, r.page.caveat) for r in all_rules()
+        RuleText(r.id, r.title, r.page.summary, r.page.meaning, r.page.actions, r.page.caveat)
+        for r in all_rules()
     ]
     return render_sarif(result, texts).encode()
 

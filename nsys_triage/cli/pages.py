@@ -24,7 +24,9 @@ def threshold_line(name: str, threshold: Threshold) -> str:
     number = plain_number(threshold.default)
     unit = _UNIT_NAMES.get(threshold.unit, threshold.unit)
     read = units.quantity(threshold.default, threshold.unit)
-    return f"{name} = {number} ({unit})" if threshold.unit == "count" else f"{name} = {number} ({unit}, {read})"
+    return (
+        f"{name} = {number} ({unit})" if threshold.unit == "count" else f"{name} = {number} ({unit}, {read})"
+    )
 
 
 def plain_number(value: float) -> str:

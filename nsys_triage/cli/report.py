@@ -1,13 +1,12 @@
 """`nsys-triage report`: from traces to one report in the form that is asked for, and a summary on the terminal."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from nsys_triage.cli.console import progress_display, set_up_logging
+from nsys_triage.cli.console import progress_display, set_up_logging, stdout_console
 from nsys_triage.cli.judging import Judging, judging, stopped
 from nsys_triage.cli.options import (
     PATH,
@@ -58,7 +57,7 @@ window without GPU work; 3 the trace cannot be analysed or judged.
 @click.option(
     "--format",
     "format_name",
-    type=click.Choice(FORMATS),
+    type=click.Choice(FORMATS, case_sensitive=False),
     help="Form of the report: the HTML page, the JSON result, Markdown for a ticket, SARIF 2.1.0 or JUnit XML for "
     "pipelines [default: by the suffix of -o (.json .md .sarif .xml), else html].",
 )
@@ -99,8 +98,8 @@ def command(
     from nsys_triage.ingest import ExportSettings
 
     _check_inputs(traces, keep_sqlite)
-    outputs = plan_outputs(traces, output, format_name, json_file, force, [config] if config else [])
     asked = judging(window, thresholds, fail_on, config)
+    outputs = plan_outputs(traces, output, format_name, json_file, force, [config] if config else [])
     settings = ExportSettings(nsys, cache_dir, keep_sqlite, force, export_timeout)
     result = _analyze(traces, asked, settings, show_progress=not quiet and not verbose)
     write_outputs(result, outputs, force, _line(traces, window, thresholds, config))
@@ -151,10 +150,7 @@ def _line(traces: tuple[Path, ...], window: str, thresholds: tuple[str, ...], co
 
 
 def _print_summary(result: "Result", output: Output | None) -> None:
-    from rich.console import Console
-
     from nsys_triage.ingest.files import base_name
     from nsys_triage.render.terminal import print_summary
 
-    report = base_name(output.target) if output and output.target else None
-    print_summary(result, Console(file=sys.stdout, highlight=False), report)
+    print_summary(result, stdout_console(), base_name(output.target) if output and output.target else None)

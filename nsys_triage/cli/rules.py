@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from nsys_triage.cli.console import stdout_console
 from nsys_triage.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +90,6 @@ def rule_object(rule: "Rule") -> dict[str, Any]:
 
 
 def _print_table(rules: Sequence["Rule"]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -98,4 +98,4 @@ def _print_table(rules: Sequence["Rule"]) -> None:
         table.add_column(head, no_wrap=head == "rule", header_style="bold")
     for rule in rules:
         table.add_row(*map(Text, cells(rule)))
-    Console(file=sys.stdout, highlight=False).print(table)
+    stdout_console().print(table)

@@ -88,8 +88,8 @@ def clock_by_thirds(
             continue
         samples = filled_samples(trace.gpu_metrics, gpu.gpu_id, own)
         clock = samples.filter((pl.col("metric") == "sm_clock_mhz") & (pl.col("value") > 0))
-        first = clock.filter(pl.col("time_ns").is_between(start_ns, start_ns + third))["value"]
-        last = clock.filter(pl.col("time_ns").is_between(end_ns - third, end_ns))["value"]
+        first = clock.filter(pl.col("time_ns").is_between(start_ns, start_ns + third, closed="left"))["value"]
+        last = clock.filter(pl.col("time_ns").is_between(end_ns - third, end_ns, closed="left"))["value"]
         if min(first.len(), last.len()) >= LEAST_CLOCKS:
             found[gpu.index] = (_median(first), _median(last))
     return found

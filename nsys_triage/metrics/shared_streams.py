@@ -41,3 +41,8 @@ def exposed_collective_ns(pieces: pl.DataFrame, collectives: pl.DataFrame) -> in
     """How long those collectives ran while nothing computed, summed over the GPUs; `pieces` are the ledger's."""
     exposed = pieces.filter(pl.col("cause") == CODE["communication"])
     return int(covered(exposed, collectives, "gpu").sum())
+
+
+def exposed_each(pieces: pl.DataFrame, collectives: pl.DataFrame) -> pl.Series:
+    """How long each of those collectives ran while nothing computed (ns, in the order of rows)."""
+    return covered(collectives, pieces.filter(pl.col("cause") == CODE["communication"]), "gpu")

@@ -8,7 +8,7 @@ from nsys_triage.intervals import count_inside, time_before
 from nsys_triage.metrics.api_names import SYNC
 from nsys_triage.metrics.histogram import nearest_rank
 from nsys_triage.metrics.ledger import CODE, cause_times
-from nsys_triage.metrics.steps import StepTable
+from nsys_triage.metrics.steps import StepTable, of_main_process
 from nsys_triage.metrics.window import Window
 from nsys_triage.metrics.work import Workload
 from nsys_triage.result.model import BUSY_CAUSES, CauseTime, PeriodicStall, Step, Steps
@@ -21,11 +21,14 @@ LISTED: Final = 1_000
 
 
 def steps_of_window(table: StepTable, window: Window) -> pl.DataFrame:
-    """The steps of the main process that start in the window, with `duration_ns` and `startup` (Boolean)."""
-    own = table.of_main_process()
+    """The steps that start in the window, of the process that has most of them there (the lowest pid of several).
+
+    With `duration_ns` and `startup` (Boolean). Where none starts in the window, an empty frame.
+    """
+    own = of_main_process(window.rows(table.steps))
     pid = int(own["pid"][0]) if own.height else -1
     startup = pl.col("index") < window.startup_steps.get(pid, 0)
-    return window.rows(own).with_columns(
+    return own.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"), startup.alias("startup")
     )
 
@@ -88,7 +91,9 @@ def summarize_steps(workload: Workload, pieces: pl.DataFrame, table: StepTable, 
     """The steps of the window; `pieces` are the ledger's over the whole capture. Without steps: source `none`."""
     steps = steps_of_window(table, window)
     steady = steps.filter(~pl.col("startup"))
-    slow = slow_steps(steady["duration_ns"])
+    # the process' last step has no next one to end at: what was queued ahead of the GPU lies in it, so it is not judged
+    last = table.steps.filter(pl.col("pid").is_in(steps["pid"].implode()))["index"].max()
+    slow = slow_steps(steady["duration_ns"]) & (steady["index"] != last)
     marked = steps.join(steady.select("index").with_columns(slow.alias("slow")), on="index", how="left").with_columns(
         pl.col("slow").fill_null(value=False)
     )

@@ -35,12 +35,13 @@ class StepTable:
     name: str | None  # of the ranges, digits as #; or the kernel that begins a period
     note: str | None
 
-    def of_main_process(self) -> pl.DataFrame:
-        """The steps of the process that has most (the lowest pid of several)."""
-        if self.steps.is_empty():
-            return self.steps
-        most = self.steps.group_by("pid").len().sort(["len", "pid"], descending=[True, False])["pid"][0]
-        return self.steps.filter(pl.col("pid") == most)
+
+def of_main_process(steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps of the process that has most of them (the lowest pid of several)."""
+    if steps.is_empty():
+        return steps
+    most = steps.group_by("pid").len().sort(["len", "pid"], descending=[True, False])["pid"][0]
+    return steps.filter(pl.col("pid") == most)
 
 
 def _pattern(name: str) -> str:

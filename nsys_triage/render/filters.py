@@ -16,9 +16,9 @@ def part_name(key: str) -> str:
     return names.get(key) or words.cause(key)
 
 
-def _kept(form: Callable[..., str]) -> Callable[..., str]:
-    """A text form of units.py whose numbers are never parted from their units."""
-    return lambda *values: text.glued(form(*values))
+def _kept(form: Callable[..., str | None]) -> Callable[..., str]:
+    """A text form whose numbers are never parted from their units; nothing is the empty text."""
+    return lambda *values: text.glued(form(*values) or "")
 
 
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
@@ -34,7 +34,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "kernel_class": words.kernel_class, "plain": words.plain, "mark": palette.mark, "fill": palette.light,
     "text_fill": lambda name: palette.text_on(palette.light(name)),
     "activity": activity, "tip": tip, "largest_idle": largest_idle, "host_was_in": topics.host_was_in,
-    "gap_place": topics.gap_place, "causes_text": topics.causes_text,
+    "gap_place": _kept(topics.gap_place), "causes_text": _kept(topics.causes_text),
     "ended_by": topics.ended_by, "durations": topics.duration_histogram,
     "sentence": words.sentence, "part": part_name,
 }  # fmt: skip

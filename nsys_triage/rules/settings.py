@@ -132,7 +132,9 @@ def _no_such_key(key: str) -> str:
 
 def _thresholds(text: str, file: str, table: Any) -> dict[tuple[str, str], float]:
     if not isinstance(table, dict):
-        raise _wrong(text, file, ("thresholds",), "a table is needed, as [thresholds.host-sync] with share = 0.1.")
+        raise _wrong(
+            text, file, ("thresholds",), "a table is needed, as [thresholds.host-sync] with share = 0.1."
+        )
     found = {}
     for rule_name, values in table.items():
         try:

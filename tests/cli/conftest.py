@@ -6,7 +6,9 @@ import pytest
 
 from nsys_triage.cli import run
 from nsys_triage.ingest import nsys as nsys_module
+from tests.cli.stages import Stages
 from tests.tools.fake_nsys import FakeNsys
+from tests.tools.small_files import make_export
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -41,3 +43,22 @@ def command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
         return code, out.decode(), err.decode()
 
     return call
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> Stages:
+    """What comes after ingest, replaced."""
+    stages = Stages()
+    monkeypatch.setattr("nsys_triage.analyze.analyze", stages.analyze)
+    monkeypatch.setattr("nsys_triage.render.html.render_html", stages.render_html)
+    monkeypatch.setattr("nsys_triage.render.markdown.render_markdown", stages.render_markdown)
+    monkeypatch.setattr("nsys_triage.render.terminal.print_summary", stages.print_summary)
+    return stages
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A small export in a folder of its own."""
+    folder = tmp_path / "user folder"
+    folder.mkdir()
+    return make_export(folder / "my job.v2.sqlite")

@@ -27,7 +27,9 @@ def normalised(text: str, known: set[str] | None) -> dict[str, Any]:
     del result["timeline"], result["tool_version"]
     if known is not None:
         result["checks"] = [
-            check for check in result["checks"] if check["rule"] in known or check["status"] in ("finding", "error")
+            check
+            for check in result["checks"]
+            if check["rule"] in known or check["status"] in ("finding", "error")
         ]
     return result
 

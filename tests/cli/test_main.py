@@ -10,6 +10,7 @@ import pytest
 
 import nsys_triage
 from nsys_triage.cli import group
+from tests.builders.samples import FOLDER
 from tests.cli.conftest import Command
 from tests.tools.fake_nsys import FakeNsys
 from tests.tools.processes import assert_gone
@@ -177,14 +178,26 @@ def test_a_hang_up_is_ignored_under_nohup(tmp_path: Path, fake: FakeNsys) -> Non
     assert_gone(fake.pids())
 
 
-def test_closed_pipe_is_silent(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["doctor"],
+        ["rules"],
+        ["explain", "host-sync"],
+        ["report", FOLDER / "healthy.sqlite"],
+        ["report", FOLDER / "healthy.sqlite", "--json", "-"],
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments[::2])),
+)
+def test_closed_pipe_is_silent(arguments: list[str | Path], tmp_path: Path) -> None:
     # the reader is gone before anything is written
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
         done = subprocess.run(
-            [*PROGRAM, "doctor"],
+            [*PROGRAM, *arguments],
             env=environment(tmp_path),
+            cwd=tmp_path,
             stdout=write_end,
             stderr=subprocess.PIPE,
             check=False,
@@ -193,6 +206,23 @@ def test_closed_pipe_is_silent(tmp_path: Path) -> None:
         os.close(write_end)
     assert done.returncode == 141
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["rules"], ["report", FOLDER / "healthy.sqlite", "--format", "markdown"]]
+)
+def test_no_room_on_stdout(arguments: list[str | Path], tmp_path: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*PROGRAM, *arguments],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"nsys-triage: the output cannot be written: no space left on device.\n"
 
 
 def test_stdout_that_cannot_show_a_name(tmp_path: Path) -> None:

@@ -72,12 +72,24 @@ def test_groups_of_calls(recorded: str, group: int) -> None:
 
 
 def test_only_cuda_calls_are_listed() -> None:
-    table = names.api_groups(strings("poll", "cudaMalloc_v3020", "custom_function", "cublasCreate", "culaInit", "cuInit"))
+    table = names.api_groups(
+        strings("poll", "cudaMalloc_v3020", "custom_function", "cublasCreate", "culaInit", "cuInit")
+    )
     assert table["code"].to_list() == [1, 5]
 
 
 def test_os_calls_that_wait_or_read() -> None:
-    calls = ("pthread_cond_wait", "sem_timedwait", "poll", "pread64", "fork", "write", "pthread_mutex_lock", "ioctl", "usleep")
+    calls = (
+        "pthread_cond_wait",
+        "sem_timedwait",
+        "poll",
+        "pread64",
+        "fork",
+        "write",
+        "pthread_mutex_lock",
+        "ioctl",
+        "usleep",
+    )
     table = names.os_groups(strings(*calls))
     assert table.filter("thread_wait")["code"].to_list() == [0, 1]
     assert table.filter("reads")["code"].to_list() == [0, 1, 2, 3, 4]
@@ -109,7 +121,9 @@ def test_kinds_of_os_calls(name: str, kind: str) -> None:
 
 
 def test_overheads_by_type_and_by_name_where_there_is_no_type() -> None:
-    texts = strings("CUPTI Buffer flush", "Runtime Triggered Module Loading", "Command Buffer Full", "Chunk Allocation")
+    texts = strings(
+        "CUPTI Buffer flush", "Runtime Triggered Module Loading", "Command Buffer Full", "Chunk Allocation"
+    )
     rows = [  # (name, kind): the name counts only where the kind is null
         (0, 3),
         (1, 6),

@@ -125,5 +125,5 @@ def test_assumed_gpus_are_said_where_there_are_several(tmp_path: Path) -> None:
 
 
 def test_without_device_work_only_the_file_is_judged(tmp_path: Path) -> None:
-    builder = TraceBuilder("2023.4.4").api("cudaGraphLaunch_v10000", 10, 20).environment(HF_TOKEN="hush")
+    builder = TraceBuilder("2023.4.4").api("cudaGraphLaunch_v10000", 10, 20).environment({"HF_TOKEN": "hush"})
     assert list(warnings(builder, tmp_path, work=False)) == ["private-data-in-file"]

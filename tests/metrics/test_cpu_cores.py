@@ -12,7 +12,10 @@ from tests.rules.support import measured
 def rows(*events: tuple[int, int, int, bool]) -> pl.DataFrame:
     """Events (time_ns, tid, cpu, in)."""
     return pl.DataFrame(
-        [{"time_ns": t, "pid": 1, "tid": tid, "cpu": cpu, "scheduled_in": is_in} for t, tid, cpu, is_in in events],
+        [
+            {"time_ns": t, "pid": 1, "tid": tid, "cpu": cpu, "scheduled_in": is_in}
+            for t, tid, cpu, is_in in events
+        ],
         schema=SCHEDULING,
     )
 
@@ -44,7 +47,9 @@ def test_no_rows() -> None:
 def two_cores() -> TraceBuilder:
     """From 0 to 1000 us: core 0 is busy to 800, core 1 from 200 to 1000; a third core was used before that."""
     builder = TraceBuilder().kernel(0, 1000)
-    builder.scheduled(0, 500, cpu=0, tid=1).scheduled(500, 800, cpu=0, tid=2).scheduled(200, 1000, cpu=1, tid=3)
+    builder.scheduled(0, 500, cpu=0, tid=1).scheduled(500, 800, cpu=0, tid=2).scheduled(
+        200, 1000, cpu=1, tid=3
+    )
     return builder.scheduled(-100, -50, cpu=2, tid=3)
 
 
@@ -60,7 +65,9 @@ def test_use_of_the_cores_in_the_window(tmp_path: Path) -> None:
 
 def test_when_all_cores_are_busy(tmp_path: Path) -> None:
     builder = TraceBuilder().kernel(0, 1000)
-    builder.scheduled(0, 500, cpu=0, tid=1).scheduled(500, 800, cpu=0, tid=2).scheduled(200, 1000, cpu=1, tid=3)
+    builder.scheduled(0, 500, cpu=0, tid=1).scheduled(500, 800, cpu=0, tid=2).scheduled(
+        200, 1000, cpu=1, tid=3
+    )
     m = measured(builder, tmp_path)
     use = core_use(m.trace, 0, 1_000_000)
     assert use is not None
@@ -70,8 +77,12 @@ def test_when_all_cores_are_busy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("length", "active"), [(49.999, 1), (50.0, 2)])
-def test_a_thread_is_active_from_a_twentieth_of_the_window(tmp_path: Path, length: float, active: int) -> None:
-    builder = TraceBuilder().kernel(0, 1000).scheduled(0, 1000, tid=1).scheduled(100, 100 + length, cpu=1, tid=2)
+def test_a_thread_is_active_from_a_twentieth_of_the_window(
+    tmp_path: Path, length: float, active: int
+) -> None:
+    builder = (
+        TraceBuilder().kernel(0, 1000).scheduled(0, 1000, tid=1).scheduled(100, 100 + length, cpu=1, tid=2)
+    )
     m = measured(builder, tmp_path)
     use = core_use(m.trace, 0, 1_000_000)
     assert use is not None
@@ -91,7 +102,11 @@ def test_time_on_no_core(tmp_path: Path) -> None:
     thread = dict(m.workload.threads.select("tid", "thread").iter_rows())
     spans = pl.DataFrame(
         # of the main thread 100 to 500: off from 300 to 450; the overlapping span counts once
-        {"thread": [thread[PID], thread[PID], thread[99]], "start_ns": [100_000, 200_000, 0], "end_ns": [500_000, 400_000, 900_000]},
+        {
+            "thread": [thread[PID], thread[PID], thread[99]],
+            "start_ns": [100_000, 200_000, 0],
+            "end_ns": [500_000, 400_000, 900_000],
+        },
         schema={"thread": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64},
     )
     assert off_core_ns(m.trace, spans, m.workload.threads) == 150_000

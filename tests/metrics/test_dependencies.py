@@ -26,8 +26,17 @@ def wait_event(builder: TraceBuilder, at: float, stream: int) -> TraceBuilder:
     correlation = 900 + int(at)
     builder.api("cudaStreamWaitEvent_v3020", at, at + 1, correlation=correlation)
     times = {"start": At(round(at * 1000)), "end": At(round(at * 1000) + 500)}
-    place = {"deviceId": 0, "contextId": 1, "streamId": stream, "eventId": 3, "eventSyncId": 0, "globalPid": (1 << 48) | (PID << 24)}
-    return builder.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **times, **place, correlationId=correlation, syncType=2)
+    place = {
+        "deviceId": 0,
+        "contextId": 1,
+        "streamId": stream,
+        "eventId": 3,
+        "eventSyncId": 0,
+        "globalPid": (1 << 48) | (PID << 24),
+    }
+    return builder.row(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **times, **place, correlationId=correlation, syncType=2
+    )
 
 
 def test_the_same_stream(tmp_path: Path) -> None:
@@ -41,7 +50,12 @@ def test_another_stream(tmp_path: Path) -> None:
 
 
 def test_its_own_stream_goes_before_others_that_end_at_the_same_moment(tmp_path: Path) -> None:
-    builder = TraceBuilder().kernel(0, 100, stream=5).kernel(0, 100, stream=20).kernel(103, 200, call=EARLY, stream=20)
+    builder = (
+        TraceBuilder()
+        .kernel(0, 100, stream=5)
+        .kernel(0, 100, stream=20)
+        .kernel(103, 200, call=EARLY, stream=20)
+    )
     assert kinds(builder, tmp_path) == [(0, 0, 3_000, SAME_STREAM, 20, 20, None)]
 
 
@@ -64,7 +78,9 @@ def test_another_process_on_the_gpu(tmp_path: Path) -> None:
     assert kinds(builder, tmp_path) == [(0, 0, 130_000, OTHER_PROCESS, 7, 7, None)]
 
 
-@pytest.mark.parametrize(("end", "kind"), [(179.999, SAME_STREAM), (180, OTHER_GPU), (199, OTHER_GPU), (201, SAME_STREAM)])
+@pytest.mark.parametrize(
+    ("end", "kind"), [(179.999, SAME_STREAM), (180, OTHER_GPU), (199, OTHER_GPU), (201, SAME_STREAM)]
+)
 def test_another_gpu_that_ends_shortly_before(tmp_path: Path, end: float, kind: str) -> None:
     # the first GPU is idle from 100 to 200; what the second one ends within 20 us before that is what it waited for
     builder = TraceBuilder(gpus=("H100", "H100")).kernel(0, 100).kernel(200, 300, call=EARLY)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsys_triage.metrics.gpu_samples import means_while, summarize_gpu_metrics
+from nsys_triage.metrics.gpu_samples import filled_samples, means_of, means_while, summarize_gpu_metrics
 from nsys_triage.trace.model import GPU_METRICS
 
 
@@ -130,3 +130,19 @@ def test_a_mean_lies_between_its_samples(values: list[float], start: int, length
     if found is not None:
         assert found.sm_active_share is not None
         assert min(inside) - 1e-9 <= found.sm_active_share <= max(inside) + 1e-9
+
+
+def test_filled_samples_are_those_that_busy_time_fills() -> None:
+    frame = samples(*every_100("sm_active", 0.2, 0.4, 0.9, 0.1))
+    # all of the first period, 80 of the second, 79 of the third
+    found = filled_samples(frame, 0, spans((0, 180), (221, 300)))
+    assert found.rows() == [(0, "sm_active", 0.2, 100), (100, "sm_active", 0.4, 80)]
+    assert means_of(found) == {"sm_active": pytest.approx((100 * 0.2 + 80 * 0.4) / 180)}
+    assert filled_samples(frame, 0, spans((0, 180), (221, 300)), least=0.79).height == 3
+
+
+def test_filled_samples_of_another_gpu_or_without_busy_time() -> None:
+    frame = samples(*every_100("sm_active", 0.2, 0.4))
+    assert filled_samples(frame, 1, spans((0, 200))).is_empty()
+    assert filled_samples(frame, 0, spans()).is_empty()
+    assert means_of(filled_samples(frame, 0, spans())) == {}

@@ -34,7 +34,10 @@ def test_idle_pieces_have_the_thread_that_explains_them(tmp_path: Path) -> None:
     m = measured(builder, tmp_path)
     spans = all_spans(m)
     tid = dict(m.workload.threads.select("thread", "tid").iter_rows())
-    seen = [(tid[thread], start, end) for thread, start, end in spans.select("thread", "start_ns", "end_ns").iter_rows()]
+    seen = [
+        (tid[thread], start, end)
+        for thread, start, end in spans.select("thread", "start_ns", "end_ns").iter_rows()
+    ]
     assert seen[0][:2] == (PID, 100_000)
     assert seen[-1][2] == 1_000_000
     assert {who for who, start, _ in seen if start < 900_000} == {PID}
@@ -54,13 +57,19 @@ def test_os_calls_by_name_longest_first_and_cut_at_the_spans(tmp_path: Path) -> 
     builder.os_call("write", 20, 90).os_call("poll", 200, 900, tid=99)
     m = measured(builder, tmp_path)
     # poll: 100 to 300 and 50 more; write is before the gap; the other thread explains nothing
-    assert os_calls_in(m.trace, m.workload, all_spans(m)).rows() == [("read", 1, 350_000), ("poll", 2, 250_000)]
+    assert os_calls_in(m.trace, m.workload, all_spans(m)).rows() == [
+        ("read", 1, 350_000),
+        ("poll", 2, 250_000),
+    ]
 
 
 def test_a_call_inside_another_is_part_of_it(tmp_path: Path) -> None:
     builder = gap().os_call("fwrite", 200, 400).os_call("write", 250, 350).os_call("write", 500, 520)
     m = measured(builder, tmp_path)
-    assert os_calls_in(m.trace, m.workload, all_spans(m)).rows() == [("fwrite", 1, 200_000), ("write", 1, 20_000)]
+    assert os_calls_in(m.trace, m.workload, all_spans(m)).rows() == [
+        ("fwrite", 1, 200_000),
+        ("write", 1, 20_000),
+    ]
 
 
 def test_api_calls_by_plain_name_and_group(tmp_path: Path) -> None:
@@ -68,8 +77,14 @@ def test_api_calls_by_plain_name_and_group(tmp_path: Path) -> None:
     builder.api("cudaEventRecord_v3020", 400, 401)
     m = measured(builder, tmp_path)
     spans = all_spans(m)
-    assert api_calls_in(m.workload, spans, ALLOCATION).rows() == [("cudaMalloc", 1, 100_000), ("cudaFree", 1, 50_000)]
-    assert api_calls_in(m.workload, spans).rows()[2:] == [("cudaLaunchKernel", 1, 5_000), ("cudaEventRecord", 1, 1_000)]
+    assert api_calls_in(m.workload, spans, ALLOCATION).rows() == [
+        ("cudaMalloc", 1, 100_000),
+        ("cudaFree", 1, 50_000),
+    ]
+    assert api_calls_in(m.workload, spans).rows()[2:] == [
+        ("cudaLaunchKernel", 1, 5_000),
+        ("cudaEventRecord", 1, 1_000),
+    ]
 
 
 def test_loader_ranges(tmp_path: Path) -> None:

@@ -12,16 +12,24 @@ from tests.rules.support import measured
 
 def split(m: Measurement) -> list[tuple[object, ...]]:
     found = parts.launch_parts(m.workload, m.gaps, m.pieces)
-    assert found["ns"].sum() == m.pieces.filter(pl.col("cause") == CODE["launch"]).select(
-        (pl.col("end_ns") - pl.col("start_ns")).sum()
-    ).item()
+    assert (
+        found["ns"].sum()
+        == m.pieces.filter(pl.col("cause") == CODE["launch"])
+        .select((pl.col("end_ns") - pl.col("start_ns")).sum())
+        .item()
+    )
     return found.select("part", "api", "ns").rows()
 
 
 def test_a_gap_is_split_between_calls_in_calls_and_after_them(tmp_path: Path) -> None:
     # idle from 100 to 160: an event is recorded from 105 to 108, the launch call lasts from 120 to 126, the kernel
     # starts at 160. From 98 on the thread is never longer than 100 us outside of calls.
-    builder = TraceBuilder().kernel(0, 100).api("cudaEventQuery_v3020", 90, 98).api("cudaEventRecord_v3020", 105, 108)
+    builder = (
+        TraceBuilder()
+        .kernel(0, 100)
+        .api("cudaEventQuery_v3020", 90, 98)
+        .api("cudaEventRecord_v3020", 105, 108)
+    )
     builder.kernel(160, 200, call=(120, 126))
     assert split(measured(builder, tmp_path)) == [
         (parts.LATENCY, None, 34_000),
@@ -43,18 +51,31 @@ def test_a_gap_is_split_between_calls_in_calls_and_after_them(tmp_path: Path) ->
 )
 def test_calls_by_what_they_do(tmp_path: Path, api: str, part: str) -> None:
     # the GPU is idle from 100 to 150; the call before the launch lasts from 102 to 112
-    builder = TraceBuilder().kernel(0, 100).api("cudaEventQuery_v3020", 90, 98).api(api, 102, 112).kernel(150, 200, call=(112, 150))
+    builder = (
+        TraceBuilder()
+        .kernel(0, 100)
+        .api("cudaEventQuery_v3020", 90, 98)
+        .api(api, 102, 112)
+        .kernel(150, 200, call=(112, 150))
+    )
     rows = split(measured(builder, tmp_path))
     assert (part, api.rpartition("_")[0], 10_000) in rows
 
 
 def test_graph_launches(tmp_path: Path) -> None:
-    builder = TraceBuilder().kernel(0, 100).api("cudaEventQuery_v3020", 90, 98).graph(150, 200, call=(112, 150))
+    builder = (
+        TraceBuilder().kernel(0, 100).api("cudaEventQuery_v3020", 90, 98).graph(150, 200, call=(112, 150))
+    )
     assert (parts.GRAPH_CALLS, "cudaGraphLaunch", 38_000) in split(measured(builder, tmp_path))
 
 
 def test_a_call_inside_another_counts_once(tmp_path: Path) -> None:
-    builder = TraceBuilder().kernel(0, 100).api("cudaEventQuery_v3020", 90, 98).api("cudaMemcpyAsync_v3020", 102, 112)
+    builder = (
+        TraceBuilder()
+        .kernel(0, 100)
+        .api("cudaEventQuery_v3020", 90, 98)
+        .api("cudaMemcpyAsync_v3020", 102, 112)
+    )
     builder.api("cuMemcpyHtoDAsync_v2", 104, 110).kernel(150, 200, call=(112, 150))
     rows = split(measured(builder, tmp_path))
     assert (parts.COPY_CALLS, "cudaMemcpyAsync", 10_000) in rows
@@ -73,7 +94,9 @@ def test_gpus_are_apart(tmp_path: Path) -> None:
     latency = found.filter(pl.col("part") == parts.LATENCY).select("gpu", "ns").rows()
     assert latency == [(0, 75_000), (1, 45_000)]
     # up to its launch at 150 the thread was in the launch call of the other GPU for 5 us
-    assert found.filter((pl.col("gpu") == 1) & (pl.col("part") == parts.KERNEL_CALLS))["ns"].to_list() == [10_000]
+    assert found.filter((pl.col("gpu") == 1) & (pl.col("part") == parts.KERNEL_CALLS))["ns"].to_list() == [
+        10_000
+    ]
 
 
 def test_no_launch_time(tmp_path: Path) -> None:

@@ -104,6 +104,12 @@ def test_queue_depth_is_what_each_launch_finds(tmp_path: Path) -> None:
     assert launches(builder, tmp_path).queue_depth_p50 == 2
 
 
+def test_work_that_begins_as_a_launch_is_made_does_not_queue(tmp_path: Path) -> None:
+    # each is launched as the one before it begins: nothing waits
+    builder = TraceBuilder().kernel(0, 90).kernel(100, 190, call=(0, 5)).kernel(200, 290, call=(100, 105))
+    assert launches(builder, tmp_path).queue_depth_p50 == 0
+
+
 def test_only_calls_of_the_window_count(tmp_path: Path) -> None:
     builder = TraceBuilder().kernels(0, 4, every=100, length=50)
     # from 150 to 300 us: the kernels at 200 (call from 190) and 300 (call from 290)

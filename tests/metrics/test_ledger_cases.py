@@ -517,6 +517,8 @@ def test_blocked_before_anything_else(each_explained: ExplainEach) -> None:
 def test_what_the_os_does_inside_a_cuda_call_is_the_call(explained: Explain) -> None:
     trace = one_gap().api("cudaEventRecord_v3020", 1_200, 1_700).os_call("poll", 1_300, 1_600)
     assert explained(trace) == {"launch": 510, "host_compute": 390}
+    before_input = with_inputs().api("cudaEventRecord_v3020", 1_200, 1_700).os_call("poll", 1_300, 1_600)
+    assert explained(before_input) == {"launch": 510, "input_pipeline": 390}
 
 
 # --- input copies -----------------------------------------------------------------------------------------------
@@ -666,6 +668,12 @@ def test_a_wait_around_the_launch_call_is_another_one(explained: Explain) -> Non
     trace.copy(2_000, 2_100, bytes_=64, launch="cuMemcpyHtoD_v2", call=(1_990, 2_145)).api("cudaMemcpy_v3020", 1_050, 2_150)
     # W = 50, and all the rest of the gap inside it
     assert explained(trace) == {"host_sync": 900}
+
+
+def test_a_wait_that_begins_as_the_gpu_runs_dry_does_not_hide_the_one_before(explained: Explain) -> None:
+    trace = one_gap().wait(WAIT, 800, 1_100).wait(WAIT, 1_100, 1_500)
+    # W = 300, and 100 us more inside the second wait
+    assert explained(trace) == {"host_sync": 400, "host_compute": 490, "launch": 10}
 
 
 def test_of_nested_waits_the_outer_one_counts(explained: Explain) -> None:

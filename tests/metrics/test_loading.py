@@ -56,9 +56,24 @@ def test_the_first_tenth_is_told_apart(tmp_path: Path) -> None:
 def test_new_kernels_are_those_that_the_capture_has_not_shown_before(tmp_path: Path) -> None:
     builder = ten().kernel(7500, 7600, name="late").kernel(8500, 8600, name="late")
     m = measured(builder, tmp_path)
-    assert loading_by_tenth(m.trace, m.workload, m.pieces, m.work)["new_kernels"].to_list() == [2, 0, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert loading_by_tenth(m.trace, m.workload, m.pieces, m.work)["new_kernels"].to_list() == [
+        2,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+    ]
     assert loading(m).late_kernels == 1
-    assert first_starts(m.trace, m.workload).rows() == [("kernel_0", 0), ("kernel_1", 1_000_000), ("late", 7_500_000)]
+    assert first_starts(m.trace, m.workload).rows() == [
+        ("kernel_0", 0),
+        ("kernel_1", 1_000_000),
+        ("late", 7_500_000),
+    ]
 
 
 def test_a_window_has_its_own_tenths_but_names_are_the_captures(tmp_path: Path) -> None:

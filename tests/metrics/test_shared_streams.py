@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nsys_triage.metrics.shared_streams import exposed_collective_ns, on_compute_streams
+from nsys_triage.metrics.shared_streams import exposed_collective_ns, exposed_each, on_compute_streams
 from tests.builders.trace import ALL_REDUCE, TraceBuilder
 from tests.rules.support import measured
 
@@ -21,8 +21,11 @@ def test_a_stream_is_process_gpu_context_and_stream(tmp_path: Path) -> None:
 
 def test_exposed_part(tmp_path: Path) -> None:
     builder = TraceBuilder().kernel(0, 100).kernel(100, 200, ALL_REDUCE).kernel(150, 300, stream=8)
+    builder.kernel(300, 340, ALL_REDUCE)
     m = measured(builder, tmp_path)
-    assert exposed_collective_ns(m.pieces, on_compute_streams(m.trace, m.workload.work)) == 50_000
+    found = on_compute_streams(m.trace, m.workload.work)
+    assert exposed_collective_ns(m.pieces, found) == 90_000
+    assert exposed_each(m.pieces, found).to_list() == [50_000, 40_000]
 
 
 def test_without_compute_or_collectives(tmp_path: Path) -> None:

@@ -41,7 +41,11 @@ def test_waits_and_work_of_the_host_are_not_counted(tmp_path: Path) -> None:
 
 
 def test_kernels_by_count_then_name(tmp_path: Path) -> None:
-    builder = TraceBuilder().kernels(0, 2, every=20, length=5, name="b(int)").kernels(40, 2, every=20, length=4, name="a")
+    builder = (
+        TraceBuilder()
+        .kernels(0, 2, every=20, length=5, name="b(int)")
+        .kernels(40, 2, every=20, length=4, name="a")
+    )
     builder.kernels(80, 3, every=20, length=3, name="void ns::c<float>(float*)").kernel(200, 300, GEMM)
     rows = found(builder, tmp_path).kernels.rows()
     assert rows == [("c", 3, 9_000), ("a", 2, 8_000), ("b", 2, 10_000)]

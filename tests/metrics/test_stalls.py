@@ -11,7 +11,9 @@ def extra(rows: list[tuple[int, int, int]], slow: list[int], startup: list[bool]
     """Rows (row, cause, ns); the step of row n has the index 10 + n."""
     indices = pl.Series(range(10, 10 + len(startup)), dtype=pl.UInt32)
     split = pl.DataFrame(rows, schema=SPLIT, orient="row")
-    return stall_extra(split, indices, [10 + row for row in slow], pl.Series(startup, dtype=pl.Boolean)).rows()
+    return stall_extra(
+        split, indices, [10 + row for row in slow], pl.Series(startup, dtype=pl.Boolean)
+    ).rows()
 
 
 def test_how_much_longer_the_slow_steps_are_by_cause() -> None:

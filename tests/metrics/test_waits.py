@@ -108,7 +108,9 @@ def test_read_backs_are_at_most_64_bytes(tmp_path: Path, bytes_: int, count: int
 def test_a_read_back_is_waited_for_by_a_call_that_ends_with_it_or_later(
     tmp_path: Path, until: float, count: int
 ) -> None:
-    assert sync(read_back(until=until), tmp_path).readbacks.count == count
+    found = sync(read_back(until=until), tmp_path).readbacks
+    # a wait that returns as the copy ends was waiting when the GPU ran dry, 50 us after it began
+    assert (found.count, found.cost_ns) == (count, 50_000 * count)
 
 
 def test_copies_to_the_device_are_no_read_backs(tmp_path: Path) -> None:
@@ -156,7 +158,8 @@ def test_no_waits_for_read_backs(tmp_path: Path) -> None:
 
 def gpus(*processes: tuple[int, ...]) -> Gpus:
     identities = tuple(
-        GpuIdentity(index, f"gpu{index}", True, index, None, None, pids, (0,), None) for index, pids in enumerate(processes)
+        GpuIdentity(index, f"gpu{index}", True, index, None, None, pids, (0,), None)
+        for index, pids in enumerate(processes)
     )
     return Gpus(identities, pl.DataFrame())
 
@@ -164,13 +167,26 @@ def gpus(*processes: tuple[int, ...]) -> Gpus:
 def test_processes_that_share_gpus_are_one_group() -> None:
     # 10 and 11 share GPU 0, 11 and 12 share GPU 1; 20 is alone
     groups = process_groups(gpus((10, 11), (11, 12), (20,)))
-    assert groups.sort("pid", "gpu").rows() == [(10, 0, 10), (11, 0, 10), (11, 1, 10), (12, 1, 10), (20, 2, 20)]
+    assert groups.sort("pid", "gpu").rows() == [
+        (10, 0, 10),
+        (11, 0, 10),
+        (11, 1, 10),
+        (12, 1, 10),
+        (20, 2, 20),
+    ]
 
 
 def test_all_gpus_of_a_group_have_to_be_idle() -> None:
     pieces = pl.DataFrame(
         # GPU 0 idle from 10 to 50, GPU 1 from 30 to 70, GPU 2 (another process) from 0 to 100
-        [(0, 0, 10, None), (0, 10, 50, 0), (0, 50, 100, None), (1, 0, 30, None), (1, 30, 70, 1), (2, 0, 100, 2)],
+        [
+            (0, 0, 10, None),
+            (0, 10, 50, 0),
+            (0, 50, 100, None),
+            (1, 0, 30, None),
+            (1, 30, 70, 1),
+            (2, 0, 100, 2),
+        ],
         schema={"gpu": pl.UInt16, "start_ns": pl.Int64, "end_ns": pl.Int64, "gap": pl.UInt32},
         orient="row",
     )
@@ -181,5 +197,7 @@ def test_all_gpus_of_a_group_have_to_be_idle() -> None:
 def test_idle_time_of_waits_counts_where_all_gpus_of_the_process_idle(tmp_path: Path) -> None:
     builder = TraceBuilder(gpus=("H100", "H100")).kernel(0, 100, device=0).kernel(0, 150, device=1)
     # waits until 160: the first GPU is idle from 100 on, both are from 150 on
-    builder.wait(DEVICE, 50, 160).kernel(300, 400, device=0, call=(290, 295)).kernel(300, 400, device=1, call=(296, 299))
+    builder.wait(DEVICE, 50, 160).kernel(300, 400, device=0, call=(290, 295)).kernel(
+        300, 400, device=1, call=(296, 299)
+    )
     assert sync(builder, tmp_path).idle_ns == 10_000

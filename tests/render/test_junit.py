@@ -59,7 +59,9 @@ def test_how_each_check_ended() -> None:
         "When this is wrong: The same waits occur where the process waits for requests or for another rank."
     )
     assert cases["host-sync"][0].text == "host sync cost 0.3 % of GPU time"
-    assert cases["cpu-saturated"][0].get("message") == "no scheduling rows: nsys profile --cpuctxsw=process-tree"
+    assert (
+        cases["cpu-saturated"][0].get("message") == "no scheduling rows: nsys profile --cpuctxsw=process-tree"
+    )
     assert cases["wave-tail"][0].get("message") == "ended with a bug: ZeroDivisionError"
 
 

@@ -35,13 +35,17 @@ LEVEL = {"enum": ["none", "note", "warning", "error"]}
 BAG = {"type": "object"}
 MESSAGE = closed(["text"], text=TEXT, markdown=TEXT)
 REFERENCE = closed(["id"], id=TEXT, index=INDEX)
-FILE = closed(["uri"], uri={"type": "string", "format": "uri-reference", "pattern": "^[^/:\\\\ ]+$"}, index=INDEX)
+FILE = closed(
+    ["uri"], uri={"type": "string", "format": "uri-reference", "pattern": "^[^/:\\\\ ]+$"}, index=INDEX
+)
 PLACE = closed(
     ["artifactLocation"],
     artifactLocation=FILE,
     region=closed(["startLine"], startLine={"type": "integer", "minimum": 1}),
 )
-RULE = closed(["id"], id=TEXT, shortDescription=MESSAGE, fullDescription=MESSAGE, help=MESSAGE, properties=BAG)
+RULE = closed(
+    ["id"], id=TEXT, shortDescription=MESSAGE, fullDescription=MESSAGE, help=MESSAGE, properties=BAG
+)
 RESULT = closed(
     ["message", "ruleId", "locations"],
     ruleId=TEXT,
@@ -53,7 +57,9 @@ RESULT = closed(
     rank={"type": "number", "minimum": -1, "maximum": 100},
     properties=BAG,
 )
-NOTIFICATION = closed(["message"], message=MESSAGE, level=LEVEL, descriptor=REFERENCE, associatedRule=REFERENCE)
+NOTIFICATION = closed(
+    ["message"], message=MESSAGE, level=LEVEL, descriptor=REFERENCE, associatedRule=REFERENCE
+)
 # the parts of the schema of SARIF 2.1.0 that are used: what is required, and that nothing else may stand there
 SARIF = closed(
     ["version", "runs"],
@@ -110,7 +116,12 @@ def test_it_follows_the_schema_whatever_it_is_about(name: str) -> None:
 def test_findings_are_results() -> None:
     run = run_of(render_sarif(results.baseline(), RULES))
     first, second = run["results"]
-    assert (first["ruleId"], first["ruleIndex"], first["level"], first["rank"]) == ("input-pipeline", 1, "error", 82)
+    assert (first["ruleId"], first["ruleIndex"], first["level"], first["rank"]) == (
+        "input-pipeline",
+        1,
+        "error",
+        82,
+    )
     assert first["message"]["text"] == (
         "The GPU waits for input 94 % of the time. At stake: 7 to 9.5 s (82 % of the time), confidence high. "
         "Look at 0.500 to 0.900 s. "
@@ -125,7 +136,11 @@ def test_findings_are_results() -> None:
             "message": {"text": "0.500 to 0.900 s"},
         }
     ]
-    assert first["properties"]["evidence"][0] == {"label": "gaps longer than 1 ms", "value": 78, "unit": "count"}
+    assert first["properties"]["evidence"][0] == {
+        "label": "gaps longer than 1 ms",
+        "value": 78,
+        "unit": "count",
+    }
     assert first["properties"]["stake"]["high_ns"] == 9_524_000_000
     assert first["partialFingerprints"] == {"finding/1": "input-pipeline/all"}
     assert (second["ruleId"], second["level"]) == ("pageable-copies", "note")

@@ -57,6 +57,14 @@ def test_look_alike_one_kernel_with_growing_work(tmp_path: Path) -> None:
     passed(outcome("clock-drop", trace, tmp_path))
 
 
+def test_look_alike_two_of_three_kernels(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    end = back_to_back(trace, rounds(20, 100))
+    back_to_back(trace, [(GEMM, 100, {}), (ADD, 130, {}), (STENCIL, 130, {})] * 10, end)
+    # 6 600 of 9 600 us are in the two that are slower: less than 70 %
+    passed(outcome("clock-drop", trace, tmp_path, share=0.01))
+
+
 def test_look_alike_a_program_of_one_kernel(tmp_path: Path) -> None:
     trace = TraceBuilder()
     end = back_to_back(trace, [(STENCIL, 100, {})] * 60)
@@ -172,4 +180,6 @@ def test_too_few_launches(tmp_path: Path) -> None:
 
 
 def test_not_recorded(tmp_path: Path) -> None:
-    assert not_run(outcome("clock-drop", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    assert (
+        not_run(outcome("clock-drop", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    )

@@ -46,7 +46,8 @@ def test_threshold_of_time(tmp_path: Path, share: float, fires: bool) -> None:
 
 def test_look_alike_fault_without_idle_time(tmp_path: Path) -> None:
     assert outcome(RULE, trace(idle_us=0), tmp_path) == Passed(
-        "20 % of the device operations start before the call that launched them; that leaves 0 % of the time unexplained."
+        "20 % of the device operations start before the call that launched them;"
+        " that leaves 0 % of the time unexplained."
     )
 
 

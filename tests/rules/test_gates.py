@@ -34,7 +34,9 @@ def test_rules() -> None:
 
 
 def test_a_rule_that_fired_but_is_not_listed() -> None:
-    stakes = [replace(RESULT.findings[0].stake, high_ns=1_000 - number) for number in range(MOST_FINDINGS + 1)]
+    stakes = [
+        replace(RESULT.findings[0].stake, high_ns=1_000 - number) for number in range(MOST_FINDINGS + 1)
+    ]
     found = [Found("t", stake, (), (), (), "") for stake in stakes]
     findings, checks = settle({f"rule-{number}": outcome for number, outcome in enumerate(found)})
     result = replace(RESULT, findings=findings, checks=checks)

@@ -38,7 +38,8 @@ def test_threshold_is_five_percent_of_the_span(tmp_path: Path, gap_us: float, fi
 def test_not_run_where_graphs_were_recorded_as_a_whole(tmp_path: Path) -> None:
     builder = TraceBuilder().kernel(0, 400).graph(400, 1000)
     assert outcome(RULE, builder, tmp_path) == NotRun(
-        "what runs inside 1 CUDA graph execution recorded as a whole (60 % of the time), and idle time between their nodes",
+        "what runs inside 1 CUDA graph execution recorded as a whole (60 % of the time),"
+        " and idle time between their nodes",
         "--cuda-graph-trace=node",
     )
 

@@ -57,7 +57,10 @@ def test_kinds_are_split(tmp_path: Path) -> None:
     trace = TraceBuilder()
     back_to_back(trace, [(NCHW, 100, {}), (CAST, 60, {}), (GEMM, 840, {})] * 10)
     ended = found(outcome("layout-conversion", trace, tmp_path))
-    assert (evidence(ended, "time in format changes"), evidence(ended, "time in casts")) == (1_000_000, 600_000)
+    assert (evidence(ended, "time in format changes"), evidence(ended, "time in casts")) == (
+        1_000_000,
+        600_000,
+    )
 
 
 def test_exactly_at_the_threshold(tmp_path: Path) -> None:
@@ -80,4 +83,7 @@ def test_look_alike_conversions_beside_other_kernels(tmp_path: Path) -> None:
 
 
 def test_not_recorded(tmp_path: Path) -> None:
-    assert not_run(outcome("layout-conversion", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    assert (
+        not_run(outcome("layout-conversion", TraceBuilder().copy(1_000, 2_000), tmp_path)).option
+        == "--trace=cuda"
+    )

@@ -37,9 +37,9 @@ def test_the_line_for_nsight_compute(tmp_path: Path) -> None:
     action = found(outcome("low-occupancy", trace, tmp_path)).actions[0]
     # three launches of that name come before the first one of this shape
     assert (
-        "ncu --kernel-name regex:^stencil_kernel$ --launch-skip 3 --launch-count 3 --set full --export kernel <your command>"
-        in action
-    )
+        "ncu --kernel-name regex:^stencil_kernel$ --launch-skip 3 --launch-count 3 --set full --export kernel "
+        "<your command>"
+    ) in action
 
 
 def test_exactly_at_the_threshold(tmp_path: Path) -> None:

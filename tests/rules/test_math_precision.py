@@ -17,7 +17,9 @@ SIMT = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(T1::P
 SCUDNN = "volta_scudnn_128x64_relu_xregs_large_nn_v1"
 
 
-def run(folder: Path, name: str, length: float, *, rest: str = ADD, gpus: tuple[str, ...] = ("A100",)) -> Outcome:
+def run(
+    folder: Path, name: str, length: float, *, rest: str = ADD, gpus: tuple[str, ...] = ("A100",)
+) -> Outcome:
     """Ten launches of `length` us each within 7.5 ms of work."""
     trace = TraceBuilder(gpus=gpus)
     back_to_back(trace, [(name, length, {}), (rest, 750 - length, {})] * 10)
@@ -82,7 +84,9 @@ def test_look_alike_kernels_with_tensor_cores_or_without_use_for_them(tmp_path: 
 
 
 def test_look_alike_fp32_convolutions_that_cudnn_chose_although_tf32_is_allowed(tmp_path: Path) -> None:
-    tf32 = "void cutlass_cudnn::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_256x64_16x4_nhwc_unity_stride>(T1::Params)"
+    tf32 = (
+        "void cutlass_cudnn::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_256x64_16x4_nhwc>(T1::Params)"
+    )
     passed(run(tmp_path, SCUDNN, 400, rest=tf32))
 
 
@@ -109,8 +113,14 @@ def test_only_what_runs_alone_counts(tmp_path: Path) -> None:
 
 
 def test_unknown_gpu(tmp_path: Path) -> None:
-    assert not_run(run(tmp_path, SGEMM, 400, gpus=())).missing == "the trace does not tell which GPU ran the kernels"
+    assert (
+        not_run(run(tmp_path, SGEMM, 400, gpus=())).missing
+        == "the trace does not tell which GPU ran the kernels"
+    )
 
 
 def test_not_recorded(tmp_path: Path) -> None:
-    assert not_run(outcome("math-precision", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    assert (
+        not_run(outcome("math-precision", TraceBuilder().copy(1_000, 2_000), tmp_path)).option
+        == "--trace=cuda"
+    )

@@ -64,12 +64,17 @@ def test_not_sampled(tmp_path: Path) -> None:
 
 
 def test_another_metric_was_sampled(tmp_path: Path) -> None:
-    assert not_run(run(tmp_path, 600, sm_active=90)).missing == "the sampled metric DRAM Read and Write Bandwidth"
+    assert (
+        not_run(run(tmp_path, 600, sm_active=90)).missing
+        == "the sampled metric DRAM Read and Write Bandwidth"
+    )
 
 
 def test_kernels_are_shorter_than_the_period(tmp_path: Path) -> None:
     trace = TraceBuilder()
     for index in range(100):
-        trace.kernel(1_000 + 100 * index, 1_050 + 100 * index, ADD).gpu_metrics(1_000 + 100 * index, dram_read=80)
+        trace.kernel(1_000 + 100 * index, 1_050 + 100 * index, ADD).gpu_metrics(
+            1_000 + 100 * index, dram_read=80
+        )
     ended = not_run(outcome("memory-bandwidth-bound", trace, tmp_path))
     assert ended.option == "--gpu-metrics-devices=all --gpu-metrics-frequency=100000"

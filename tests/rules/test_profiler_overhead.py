@@ -87,6 +87,6 @@ def test_look_alike_dense_ranges_while_the_gpu_works(tmp_path: Path) -> None:
 def test_look_alike_late_host_with_few_ranges(tmp_path: Path) -> None:
     passed = outcome(RULE, annotated(3), tmp_path)
     assert passed == Passed(
-        "The profiler's own work takes 0 % of the time; 2 000 per s CUDA calls and 3 000 per s NVTX ranges were recorded"
+        "The profiler's own work takes 0 % of the time; 2 000 CUDA calls and 3 000 NVTX ranges per second were recorded"
         " on launching threads."
     )

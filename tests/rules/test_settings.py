@@ -45,8 +45,14 @@ def test_thresholds(text: str, place: tuple[str, str], value: float) -> None:
         ("host-sync.share=1.01", "1.01 is out of range"),
         ("host-sync.share=nan", "nan is out of range"),
         ("host-sync.share=0.1=2", "'0.1=2' is not a number"),
-        ("wave-tail.length=-1", "-1.0 is out of range: wave-tail.length is a time in nanoseconds, 0 or more."),
-        ("many-small-copies.count=inf", "inf is out of range: many-small-copies.count is a number, 0 or more."),
+        (
+            "wave-tail.length=-1",
+            "-1.0 is out of range: wave-tail.length is a time in nanoseconds, 0 or more.",
+        ),
+        (
+            "many-small-copies.count=inf",
+            "inf is out of range: many-small-copies.count is a number, 0 or more.",
+        ),
     ],
 )
 def test_wrong_thresholds(text: str, sentence: str) -> None:
@@ -80,7 +86,10 @@ def test_gates() -> None:
     [
         ("hgih", "there is no level 'hgih': did you mean high?"),
         ("HIGH", "there is no level 'HIGH': did you mean high?"),
-        ("host-snyc", "neither high, medium, low nor a rule: there is no rule 'host-snyc': did you mean host-sync"),
+        (
+            "host-snyc",
+            "neither high, medium, low nor a rule: there is no rule 'host-snyc': did you mean host-sync",
+        ),
         ("", "neither high, medium, low nor a rule"),
         ("high,low", "a gate is one level or one rule: give each by itself."),
     ],
@@ -102,7 +111,7 @@ def test_nearest_names() -> None:
 
 
 def test_rules_by_what_they_are_about() -> None:
-    with pytest.raises(UsageError, match="did you mean .*host-sync.*\\?"):
+    with pytest.raises(UsageError, match=r"did you mean .*host-sync.*\?"):
         known_rule("synchronising")
 
 
@@ -150,7 +159,10 @@ def test_file_with_an_empty_list_is_not_one_that_says_nothing() -> None:
         ("a = 1\na = 2", "a.toml is not TOML: Cannot overwrite a value (at end of document)."),
         ('x = 1\nwindow = "all"', "line 1: x: there is no such key: there are fail_on, thresholds, window."),
         ('\n\nwindows = "all"', "line 3: windows: there is no such key: did you mean window? there are "),
-        ("[host-sync]\nshare = 0.1", "line 1: host-sync: thresholds of a rule stand under [thresholds.host-sync]."),
+        (
+            "[host-sync]\nshare = 0.1",
+            "line 1: host-sync: thresholds of a rule stand under [thresholds.host-sync].",
+        ),
         ('"host-sync.share" = 0.1', "thresholds of a rule stand under [thresholds.host-sync]."),
         ("window = 4", 'line 1: window: text is needed, as window = "all" or "4.02:14.3".'),
         ('window = "some"', "line 1: window: 'some' is neither auto, all, START:END"),

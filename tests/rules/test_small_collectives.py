@@ -53,6 +53,15 @@ def test_the_low_end_is_the_shortest_of_them_each_time(tmp_path: Path) -> None:
     assert (found.stake.low_ns, found.stake.high_ns) == (40_000, 80_000)
 
 
+def test_what_is_hidden_is_not_in_the_low_end(tmp_path: Path) -> None:
+    # two of 60 us; of the second 50 us lie beside a kernel
+    builder = TraceBuilder().kernel(0, 500).kernel(500, 560, ALL_REDUCE, stream=20).kernel(560, 850)
+    builder.kernel(800, 860, ALL_REDUCE, stream=20).kernel(860, 1000)
+    found = outcome(RULE, builder, tmp_path, count=2)
+    assert isinstance(found, Found)
+    assert (found.stake.low_ns, found.stake.high_ns) == (70_000, 70_000)
+
+
 @pytest.mark.parametrize(("each_us", "fires"), [(4.999, False), (5, True)])
 def test_threshold_of_time(tmp_path: Path, each_us: float, fires: bool) -> None:
     assert isinstance(outcome(RULE, trace(each_us=each_us), tmp_path, count=10), Found if fires else Passed)

@@ -57,7 +57,9 @@ def test_look_alike_small_kernels_side_by_side(tmp_path: Path) -> None:
 
 def test_look_alike_collectives_use_few_blocks(tmp_path: Path) -> None:
     trace = TraceBuilder()
-    back_to_back(trace, [("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)", 900, HALF)] * 9)
+    back_to_back(
+        trace, [("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096>)", 900, HALF)] * 9
+    )
     trace.kernel(100, 900)
     passed(outcome("small-grid", trace, tmp_path))
 
@@ -94,4 +96,6 @@ def test_unknown_gpu(tmp_path: Path) -> None:
 
 
 def test_not_recorded(tmp_path: Path) -> None:
-    assert not_run(outcome("small-grid", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    assert (
+        not_run(outcome("small-grid", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    )

@@ -80,4 +80,6 @@ def test_another_metric_was_sampled(tmp_path: Path) -> None:
     back_to_back(trace, [(OWN, 1_000, {})] * 10)
     for index in range(110):
         trace.gpu_metrics(100 * index, sm_active=90)
-    assert not_run(outcome("tensor-cores-idle", trace, tmp_path)).missing == "the sampled metric Tensor Active"
+    assert (
+        not_run(outcome("tensor-cores-idle", trace, tmp_path)).missing == "the sampled metric Tensor Active"
+    )

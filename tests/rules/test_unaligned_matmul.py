@@ -23,7 +23,10 @@ def run(folder: Path, name: str, length: float, rest: str = GEMM) -> Outcome:
         ALIGN2,
         ALIGN2.replace("align2", "align1"),
         "void cutlass::Kernel2<cutlass_80_wmma_tensorop_s161616gemm_bf16_32x32_64x1_tn_align2>(T1::Params)",
-        "fmha_cutlassF_f16_notaligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::half_t>::Params)",
+        (
+            ""
+            "fmha_cutlassF_f16_notaligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::half_t>::Params)"
+        ),
         "ampere_fp16_sgemm_fp16_128x64_tn",
         "volta_hgemm_256x128_nn",
     ],
@@ -77,4 +80,7 @@ def test_without_matrix_kernels(tmp_path: Path) -> None:
 
 
 def test_not_recorded(tmp_path: Path) -> None:
-    assert not_run(outcome("unaligned-matmul", TraceBuilder().copy(1_000, 2_000), tmp_path)).option == "--trace=cuda"
+    assert (
+        not_run(outcome("unaligned-matmul", TraceBuilder().copy(1_000, 2_000), tmp_path)).option
+        == "--trace=cuda"
+    )

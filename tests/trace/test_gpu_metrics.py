@@ -67,6 +67,7 @@ def values(trace: Trace, name: str) -> list[tuple[int, float]]:
         ("NVLink TX Requests User Data", "nvlink_tx"),
         ("DRAM Read Bandwidth [Bytes]", None),
         ("SMs Active [Avg]", None),
+        ("GPC Clock Frequency [Avg]", None),
         ("SYS Clock Frequency", None),
         ("Compute Warps In Flight", None),
         ("PCIe Read Requests to BAR1", None),

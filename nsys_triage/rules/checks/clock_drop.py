@@ -146,7 +146,7 @@ def _fallen_clock(context: Context, speeds: _Speeds) -> Found | None:
             number("time in which kernels compute", blocks[worst].compute_ns, "ns"),
         ),
         actions=(_WATCH, _LOCK),
-        caveat="Boost clocks of the first seconds are not meant to last, and kernels limited by memory do not slow down.",
+        caveat="Boost clocks of the first seconds are not meant to last; kernels limited by memory do not slow down.",
         confidence="medium",
         where=_last_third(context),
         gpu=_gpu_id(context, worst) if len(lost) == 1 else None,

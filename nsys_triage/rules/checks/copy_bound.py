@@ -25,7 +25,7 @@ import polars as pl
 from nsys_triage import units
 from nsys_triage.metrics import copy_costs as cc
 from nsys_triage.metrics.copies import KINDS
-from nsys_triage.result.model import Interval
+from nsys_triage.result.model import Evidence, Interval
 from nsys_triage.rules.base import CAUSE_THRESHOLD, Found, Outcome, Passed, Rule, number, page_of
 from nsys_triage.rules.context import Context
 
@@ -55,7 +55,7 @@ def check(context: Context) -> Outcome:
     share = (exposed + fills) / context.span_ns
     if share < context.thresholds["share"]:
         return Passed(f"Copies and memsets take {units.share(share)} of the time while nothing computes.")
-    kind, kind_ns = _largest_kind(context, asked)
+    kind, _ = _largest_kind(context, asked)
     total = exposed + fills
     pageable = cc.exposed_ns(m.pieces, asked.filter("pageable")) / total
     upload = cc.before_the_work_share(m.pieces, asked) >= _UPLOAD_SHARE
@@ -68,30 +68,31 @@ def check(context: Context) -> Outcome:
             "high: these copies are gone, or hidden where there is enough to compute; low: half of their bytes are",
         ),
         causes=("copy", "memset") if fills else ("copy",),
-        evidence=(
-            number(
-                "busy, as a utilisation counter has it",
-                sum(g.busy_ns for g in context.gpus) / context.span_ns,
-                "share",
-            ),
-            number("computing", context.share("compute", "graph"), "share"),
-            number("exposed copies", context.mean_ns(exposed), "ns"),
-            number("exposed memsets", context.mean_ns(fills), "ns"),
-            number("kind of copy that is exposed longest", kind.replace("_", " "), "text"),
-            number("exposed time of that kind", context.mean_ns(kind_ns), "ns"),
-            number("share of all this that is pageable memory", pageable, "share"),
-            number(
-                "what perfect overlap with the kernels would hide",
-                context.mean_ns(cc.hideable_ns(m.pieces, asked)),
-                "ns",
-            ),
-        ),
+        evidence=_evidence(context, asked, exposed, fills, pageable),
         actions=_actions(context, kind, mostly_pageable=pageable >= 0.5),
         caveat="An upload before the work begins costs a longer run the same once."
         if upload
         else "Data that do not fit into device memory have to be fetched; then only fewer bytes or a faster link help.",
         where=Interval(*place) if place else context.where("memset"),
         gpu=context.one_gpu("copy", "memset"),
+    )
+
+
+def _evidence(
+    context: Context, asked: pl.DataFrame, exposed: int, fills: int, pageable: float
+) -> tuple[Evidence, ...]:
+    kind, kind_ns = _largest_kind(context, asked)
+    hideable = cc.hideable_ns(context.m.pieces, asked)
+    busy = sum(gpu.busy_ns for gpu in context.gpus)
+    return (
+        number("busy, as a utilisation counter has it", busy / context.span_ns, "share"),
+        number("computing", context.share("compute", "graph"), "share"),
+        number("exposed copies", context.mean_ns(exposed), "ns"),
+        number("exposed memsets", context.mean_ns(fills), "ns"),
+        number("kind of copy that is exposed longest", kind.replace("_", " "), "text"),
+        number("exposed time of that kind", context.mean_ns(kind_ns), "ns"),
+        number("share of all this that is pageable memory", pageable, "share"),
+        number("what perfect overlap with the kernels would hide", context.mean_ns(hideable), "ns"),
     )
 
 

@@ -44,8 +44,8 @@ def check(context: Context) -> Outcome:
     if cost / context.span_ns < context.thresholds["share"]:
         return Passed(
             f"The profiler's own work takes {units.share(context.share('profiler'))} of the time;"
-            f" {units.per_second(round(density.api_per_s))} CUDA calls and"
-            f" {units.per_second(round(density.ranges_per_s))} NVTX ranges were recorded on launching threads."
+            f" {units.count(round(density.api_per_s))} CUDA calls and"
+            f" {units.count(round(density.ranges_per_s))} NVTX ranges per second were recorded on launching threads."
         )
     return Found(
         title=f"Up to {units.share(cost / context.span_ns)} of the time may be the cost of"

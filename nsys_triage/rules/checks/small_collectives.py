@@ -24,8 +24,8 @@ import polars as pl
 from nsys_triage import units
 from nsys_triage.metrics.collective_sizes import with_sizes
 from nsys_triage.metrics.collectives import communication_work
-from nsys_triage.metrics.shared_streams import exposed_collective_ns
-from nsys_triage.result.model import Interval
+from nsys_triage.metrics.shared_streams import exposed_collective_ns, exposed_each
+from nsys_triage.result.model import Evidence, Interval
 from nsys_triage.rules.base import CAUSE_THRESHOLD, Found, Outcome, Passed, Rule, Threshold, number, page_of
 from nsys_triage.rules.context import Context
 
@@ -48,43 +48,49 @@ def check(context: Context) -> Outcome:
             f"{units.plural(small.height, 'collective')} of less than {units.time(SHORT_NS)}"
             f" cost {units.share(share)} of the time."
         )
-    lengths = small.select(length.alias("ns"))["ns"]
-    shortest = int(lengths.min() or 0)  # type: ignore[arg-type]
-    known = small["bytes"].drop_nulls()
-    evidence = [
-        number(f"collectives of less than {units.time(SHORT_NS)}", small.height, "count"),
-        number("all collectives", rows.height, "count"),
-        number("their length (median)", int(lengths.median() or 0), "ns"),  # type: ignore[arg-type]
-        number("the shortest of them", shortest, "ns"),
-        number("time in which they ran and nothing computed", context.mean_ns(exposed), "ns"),
-    ]
-    if known.len():
-        evidence.append(number("their size (median)", int(known.median() or 0), "bytes"))  # type: ignore[arg-type]
-    if m.window_steps.height >= 3:
-        evidence.append(
-            number("such collectives per step", round(small.height / m.window_steps.height), "count")
-        )
+    each = exposed_each(m.pieces, small)
+    shortest = small.select(length.min()).item()
     longest = (
         small.with_columns(length.alias("ns"))
-        .sort(["ns", "start_ns"], descending=[True, False])
+        .sort("ns", "start_ns", descending=[True, False])
         .row(0, named=True)
     )
+    known = small["bytes"].drop_nulls()
     return Found(
         title=f"{units.count(small.height)} small collectives cost {units.share(share)} of the time",
         stake=context.stake(
             exposed,
             "high: their exposed time is gone; low: each costs as long as the shortest of them and is joined with"
             " others",
-            min(exposed, shortest * small.height),
+            min(exposed, int(each.clip(upper_bound=shortest).sum())),
         ),
         causes=("communication",),
-        evidence=tuple(evidence),
+        evidence=_evidence(context, small, rows.height, exposed),
         actions=_actions(context, known.len()),
         caveat="Collectives between parts that depend on each other cannot be joined; a short one may be a wait, too.",
         confidence="high" if known.len() == small.height else "medium",
         where=Interval(start_ns=longest["start_ns"], end_ns=longest["end_ns"]),
         gpu=context.one_gpu("communication"),
     )
+
+
+def _evidence(
+    context: Context, small: pl.DataFrame, collectives: int, exposed_ns: int
+) -> tuple[Evidence, ...]:
+    lengths = small["end_ns"] - small["start_ns"]
+    found = [
+        number(f"collectives of less than {units.time(SHORT_NS)}", small.height, "count"),
+        number("all collectives", collectives, "count"),
+        number("their length (median)", int(lengths.median() or 0), "ns"),  # type: ignore[arg-type]
+        number("the shortest of them", int(lengths.min() or 0), "ns"),  # type: ignore[arg-type]
+        number("time in which they ran and nothing computed", context.mean_ns(exposed_ns), "ns"),
+    ]
+    known, steps = small["bytes"].drop_nulls(), context.m.window_steps.height
+    if known.len():
+        found.append(number("their size (median)", int(known.median() or 0), "bytes"))  # type: ignore[arg-type]
+    if steps >= 3:
+        found.append(number("such collectives per step", round(small.height / steps), "count"))
+    return tuple(found)
 
 
 def _actions(context: Context, known: int) -> tuple[str, ...]:
