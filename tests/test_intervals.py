@@ -1,13 +1,24 @@
 """Interval arithmetic against sets of integers: an interval is the set of the nanoseconds that it holds."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsys_triage.intervals import clip, count_inside, covered, merge, paint, subtract, time_before, time_in, union_length
+from nsys_triage.intervals import (
+    clip,
+    count_inside,
+    covered,
+    merge,
+    paint,
+    subtract,
+    time_before,
+    time_in,
+    union_length,
+)
 
 Row = tuple[int, int, int]  # group, start, end
 ROWS = pl.Schema({"group": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
@@ -52,14 +63,16 @@ def as_rows(result: pl.DataFrame) -> list[Row]:
 
 @quick
 @given(rows)
-def test_merge_holds_the_same_nanoseconds_in_disjoint_sorted_intervals_that_do_not_touch(of: list[Row]) -> None:
+def test_merge_holds_the_same_nanoseconds_in_disjoint_sorted_intervals_that_do_not_touch(
+    of: list[Row],
+) -> None:
     merged = as_rows(merge(frame(of), "group"))
     assert merged == sorted(merged)
     assert all(end > start for _, start, end in merged)
     for group in groups_of(of, merged):
         assert held(merged, group) == held(of, group)
         own = [(start, end) for g, start, end in merged if g == group]
-        assert all(one[1] < other[0] for one, other in zip(own, own[1:], strict=False))
+        assert all(one[1] < other[0] for one, other in pairwise(own))
 
 
 @quick
@@ -107,12 +120,16 @@ def test_clip_takes_columns_as_bounds() -> None:
 
 @quick
 @given(rows, rows)
-def test_covered_is_the_length_of_the_intersection_in_the_order_of_the_spans(spans: list[Row], of: list[Row]) -> None:
+def test_covered_is_the_length_of_the_intersection_in_the_order_of_the_spans(
+    spans: list[Row], of: list[Row]
+) -> None:
     found = covered(frame(spans), frame(of), "group")
     assert found.dtype == pl.Int64
     assert found.to_list() == [len(held(of, g) & set(range(s, e))) for g, s, e in spans]
     together = {ns for _, s, e in of for ns in range(s, e)}
-    assert covered(frame(spans), frame(of)).to_list() == [len(together & set(range(s, e))) for _, s, e in spans]
+    assert covered(frame(spans), frame(of)).to_list() == [
+        len(together & set(range(s, e))) for _, s, e in spans
+    ]
 
 
 @quick
@@ -155,7 +172,7 @@ def test_paint_says_of_every_nanosecond_which_layers_hold_it(
         events = {ns for of in layers.values() for g, s, e in as_rows(of) if g == group for ns in (s, e)}
         edges = sorted(events | {ns for g, ns in at if g == group})
         # the pieces lie end to end from the first event to the last, and end at every event
-        for start, end in zip(edges, edges[1:], strict=False):
+        for start, end in pairwise(edges):
             mask = sum(bit for bit, of in layers.items() if start in held(as_rows(of), group))
             expected.append((group, start, end, mask))
     assert pieces.rows() == expected
@@ -172,7 +189,9 @@ def test_numbered_pieces_name_the_interval_that_they_lie_in(one: list[Row], two:
     groups = [numbered[number][0] for number in pieces["number"]]
     assert all_pieces.rows() == [
         (group, s, e, mask)
-        for group, (s, e, mask) in zip(groups, pieces.select("start_ns", "end_ns", "mask").rows(), strict=True)
+        for group, (s, e, mask) in zip(
+            groups, pieces.select("start_ns", "end_ns", "mask").rows(), strict=True
+        )
     ]
     for start, end, number in pieces.select("start_ns", "end_ns", "number").iter_rows():
         assert numbered[number][1] <= start < end <= numbered[number][2]
@@ -199,7 +218,7 @@ def test_time_before_counts_what_lies_before_each_moment(of: list[Row], at: list
     assert found.to_list() == [sum(ns < moment for ns in inside) for moment in at]
     edges = sorted(at)
     assert time_in(disjoint, pl.Series(edges, dtype=pl.Int64)).to_list() == [
-        len(inside & set(range(s, e))) for s, e in zip(edges, edges[1:], strict=False)
+        len(inside & set(range(s, e))) for s, e in pairwise(edges)
     ]
 
 
@@ -241,8 +260,16 @@ def test_groups_far_apart_on_a_long_capture_are_numbered_anew() -> None:
     assert as_rows(merge(of, "group")) == [(0, 0, hour + 1), (far, -hour, 7)]
     spans = frame([(0, -hour, hour), (far, 0, hour), (1, 0, hour)])
     assert covered(spans, of, "group").to_list() == [hour, 7, 0]
-    assert count_inside(spans, moments([(0, 0), (far, -1), (far, 1), (0, hour)]), "group").to_list() == [1, 1, 0]
-    assert as_rows(subtract(of, frame([(far, -1, 3)]), "group")) == [(0, 0, hour + 1), (far, -hour, -1), (far, 3, 7)]
+    assert count_inside(spans, moments([(0, 0), (far, -1), (far, 1), (0, hour)]), "group").to_list() == [
+        1,
+        1,
+        0,
+    ]
+    assert as_rows(subtract(of, frame([(far, -1, 3)]), "group")) == [
+        (0, 0, hour + 1),
+        (far, -hour, -1),
+        (far, 3, 7),
+    ]
 
 
 def test_times_that_fit_on_no_axis_are_refused() -> None:

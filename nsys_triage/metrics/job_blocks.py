@@ -13,6 +13,7 @@ import msgspec
 import polars as pl
 
 from nsys_triage.metrics.kernels import SMALL_NS
+from nsys_triage.metrics.kernels_by_shape import join_by_shape
 from nsys_triage.metrics.measure import Measurement
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE
 from nsys_triage.result.model import (
@@ -123,6 +124,7 @@ def join_kernels(blocks: Sequence[Blocks]) -> Kernels:
         classes=sorted(classes, key=lambda c: (-c.total_ns, c.kernel_class)),
         top=_top_kernels([row for k in parts for row in k.top]),
         distinct=max(k.distinct for k in parts),
+        by_shape=join_by_shape([k.by_shape for k in parts if k.by_shape]),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import polars as pl
 
 from nsys_triage.metrics.histogram import duration_histogram, nearest_rank, nearest_rank_expr
+from nsys_triage.metrics.kernels_by_shape import kernels_by_shape
 from nsys_triage.metrics.occupancy import with_occupancy
 from nsys_triage.result.model import ClassTime, KernelRow, Kernels
 
@@ -51,6 +52,7 @@ def summarize_kernels(kernels: pl.DataFrame, names: pl.DataFrame, limits: pl.Dat
         classes=_classes(by_text),
         top=_top(kernels, by_text.head(TOP), limits),
         distinct=by_text.height,
+        by_shape=kernels_by_shape(kernels, names),
     )
 
 

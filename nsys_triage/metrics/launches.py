@@ -5,7 +5,6 @@ from typing import Final
 import polars as pl
 
 from nsys_triage.intervals import covered
-from nsys_triage.metrics.activity import IDLE
 from nsys_triage.metrics.api_names import LAUNCH
 from nsys_triage.metrics.histogram import nearest_rank
 from nsys_triage.metrics.window import Window
@@ -51,7 +50,7 @@ def launched_work(workload: Workload) -> pl.DataFrame:
     )
 
 
-def blocked_launches(workload: Workload, activity: pl.DataFrame, launched: pl.DataFrame) -> pl.DataFrame:
+def blocked_launches(pieces: pl.DataFrame, launched: pl.DataFrame) -> pl.DataFrame:
     """Those of `launched` that were back-pressure: the queue was full, which is never a launch problem.
 
     Calls of 50 us or more, and ten times the median, while their GPU was busy for at least 90 % of the call.
@@ -62,7 +61,9 @@ def blocked_launches(workload: Workload, activity: pl.DataFrame, launched: pl.Da
         return launched
     long = launched.filter((length >= BLOCKED_NS) & (length >= BLOCKED_TIMES_MEDIAN * median))
     spans = long.select("gpu", pl.col("launch_start_ns").alias("start_ns"), pl.col("launch_end_ns").alias("end_ns"))
-    busy = covered(spans, activity.filter(pl.col("activity") != IDLE), "gpu")
+    reach = spans.select(pl.col("start_ns").min().alias("low"), pl.col("end_ns").max().alias("high")).row(0)
+    near = pieces.filter(pl.col("gap").is_null() & (pl.col("end_ns") > reach[0]) & (pl.col("start_ns") < reach[1])) if long.height else pieces.clear()
+    busy = covered(spans, near, "gpu")
     return long.filter(busy >= BLOCKED_BUSY_SHARE * (spans["end_ns"] - spans["start_ns"]))
 
 
@@ -76,12 +77,15 @@ def _queue_depth(launched: pl.DataFrame) -> int | None:
     return nearest_rank(pl.concat(depths).clip(lower_bound=0), 50) if depths else None
 
 
-def summarize_launches(workload: Workload, activity: pl.DataFrame, window: Window) -> Launches:
-    """The kernel and graph launch calls that start in the window. Percentiles are None where none was matched."""
+def summarize_launches(workload: Workload, pieces: pl.DataFrame, window: Window) -> Launches:
+    """The kernel and graph launch calls that start in the window; `pieces` are the ledger's over the whole capture.
+
+    Percentiles are None where none was matched.
+    """
     calls = window.rows(workload.calls.filter((pl.col("group") & LAUNCH) > 0))
     launched = window.rows(launched_work(workload), "launch_start_ns")
     latency = launched["start_ns"] - launched["launch_start_ns"]
-    blocked = blocked_launches(workload, activity, launched)
+    blocked = blocked_launches(pieces, launched)
     span_ns = window.end_ns - window.start_ns
     return Launches(
         host_calls=calls.height,

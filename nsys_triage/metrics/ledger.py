@@ -31,6 +31,7 @@ LEDGER: Final[Schema] = {
 """A partition of every GPU's time from its first start to its last end over the whole capture, sorted."""
 
 _LEFT: Final = 255  # not explained by direct evidence
+SLICE_GAPS: Final = 200_000
 _PART_BIT: Final = 1 << 20
 _PARTS: Final[Schema] = {
     "gap": pl.UInt32, "thread": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64,
@@ -282,6 +283,24 @@ def _by_rest(pieces: pl.DataFrame) -> pl.DataFrame:
     return pieces.with_columns(pl.when(pl.col("cause") == _LEFT).then(rest).otherwise("cause").alias("cause"))
 
 
+def _in_slices(parts: pl.DataFrame) -> list[pl.DataFrame]:
+    """The parts of one GPU in slices of so many gaps: what is cut at once bounds the memory, 90 bytes an event."""
+    first, last = parts["gap"].min(), parts["gap"].max()
+    if not isinstance(first, int) or not isinstance(last, int):
+        return [parts]
+    return [
+        parts.filter(pl.col("gap").is_between(low, low + SLICE_GAPS, closed="left")) for low in range(first, last + 1, SLICE_GAPS)
+    ]
+
+
+def _explained(parts: pl.DataFrame, layers: dict[int, pl.DataFrame], table: GapTable) -> pl.DataFrame:
+    """The pieces of those parts with what direct evidence says: gap, host, start_ns, end_ns, mask, input_copy, own_wait and cause."""
+    low, high = parts["start_ns"].min(), parts["end_ns"].max()
+    near = {bit: layer.filter((pl.col("end_ns") > low) & (pl.col("start_ns") < high)) for bit, layer in layers.items()}
+    pieces = _by_evidence(_with_gap_facts(_host_pieces(parts, near), table))
+    return pieces.select("gap", "host", "start_ns", "end_ns", pl.col("mask").cast(pl.Int16), "input_copy", "own_wait", "cause")
+
+
 def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table: GapTable, steps: pl.DataFrame) -> Ledger:
     """The partition of every GPU's time over the whole capture.
 
@@ -302,43 +321,52 @@ def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table
     for gpu in sorted(gaps["gpu"].unique().to_list()):
         numbers = gaps.filter(pl.col("gpu") == gpu)["gap"]
         own = parts.filter(pl.col("gap").is_between(numbers.min(), numbers.max()))  # gaps are numbered GPU by GPU
-        pieces = _by_evidence(_with_gap_facts(_host_pieces(own, layers), table))
-        length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-        left = pieces.lazy().filter(pl.col("cause") == _LEFT).group_by("gap").agg(length.alias("left_ns")).collect()
-        waited = _with_waits(pieces, _wait_shares(opened.filter(pl.col("gpu") == gpu), left))
-        settled = _with_wait_named(_by_rest(waited), waits, gaps)
-        explained.append(settled.select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", "cause", "gap", "call"))
-    # GPU by GPU the parts are sorted runs, which a stable sort by one column merges
-    explained = [
-        pl.concat(parts).sort("start_ns", maintain_order=True)
-        for parts in ([e.filter(pl.col("gpu") == gpu) for e in explained] for gpu in sorted(activity["gpu"].unique().to_list()))
-    ]
-    return Ledger(pl.concat(explained) if explained else pl.DataFrame(schema=LEDGER))
+        of_gpu = _idle_pieces(own, layers, table, opened.filter(pl.col("gpu") == gpu), waits)
+        explained.append(of_gpu.select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", "cause", "gap", "call"))
+        del own, of_gpu
+    del activity, busy, parts, layers
+    return Ledger(_in_order(explained))
+
+
+def _idle_pieces(
+    parts: pl.DataFrame, layers: dict[int, pl.DataFrame], table: GapTable, opened: pl.DataFrame, waits: pl.DataFrame
+) -> pl.DataFrame:
+    """The idle time of one GPU with its causes; `opened` are its gaps that a wait opened."""
+    pieces = pl.concat([_explained(some, layers, table) for some in _in_slices(parts)])
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    left = pieces.lazy().filter(pl.col("cause") == _LEFT).group_by("gap").agg(length.alias("left_ns")).collect()
+    return _with_wait_named(_by_rest(_with_waits(pieces, _wait_shares(opened, left))), waits, table.gaps)
+
+
+def _in_order(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """The parts as one frame (schema LEDGER) sorted by gpu and start; column by column, since it is the largest of all."""
+    whole = pl.concat(parts, rechunk=False)
+    parts.clear()
+    several = whole["gpu"].n_unique() > 1
+    order = whole.select(pl.arg_sort_by("gpu", "start_ns")).to_series() if several else whole["start_ns"].arg_sort()
+    columns = []
+    for name in LEDGER:
+        columns.append(whole[name].gather(order))
+        whole = whole.drop(name)
+    return pl.DataFrame(columns, schema=LEDGER)
 
 
 def _with_wait_named(pieces: pl.DataFrame, waits: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     """`call` set for the host_sync pieces that lie inside a wait."""
     inside = (pl.col("cause") == CODE["host_sync"]) & pl.col("call").is_null()
-    numbered = pieces.with_row_index("_row")
-    open_pieces = numbered.filter(inside)
-    if open_pieces.is_empty():
+    rows = pieces.select(inside.arg_true().alias("_row"))["_row"]
+    if rows.is_empty():
         return pieces
+    open_pieces = pieces[rows]
     gap = open_pieces["gap"]
-    thread = pl.DataFrame({"host": gaps["host_thread"].gather(gap), "launch": gaps["launch_thread"].gather(gap), "of_host": open_pieces["host"]})
+    thread = pl.select(pl.when(open_pieces["host"]).then(gaps["host_thread"].gather(gap)).otherwise(gaps["launch_thread"].gather(gap)).alias("thread"))
     named = (
-        open_pieces.select("_row", "start_ns", thread.select(pl.when("of_host").then("host").otherwise("launch").alias("thread"))["thread"])
+        open_pieces.select("start_ns", rows, thread["thread"])
         .sort("start_ns")
-        .join_asof(
-            waits.select("wait", "thread", "start_ns").sort("start_ns"),
-            on="start_ns", by="thread", check_sortedness=False,
-        )
-        .select("_row", "wait")
-    )  # fmt: skip
-    return (
-        numbered.join(named, on="_row", how="left", maintain_order="left")
-        .with_columns(pl.coalesce("call", "wait").alias("call"))
-        .drop("_row", "wait")
+        .join_asof(waits.select("wait", "thread", "start_ns").sort("start_ns"), on="start_ns", by="thread", check_sortedness=False)
+        .sort("_row")
     )
+    return pieces.with_columns(pieces["call"].scatter(named["_row"], named["wait"]))
 
 
 def _in_steps(opened: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

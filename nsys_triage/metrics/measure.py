@@ -40,7 +40,6 @@ class Measurement:
     window: Window
     gaps: GapTable
     inputs: pl.DataFrame  # input copies, as `metrics.gaps.input_copies` gives them
-    activity: pl.DataFrame
     ledger: Ledger
 
     @cached_property
@@ -77,7 +76,7 @@ class Measurement:
     @cached_property
     def launches(self) -> Launches:
         """The launch calls of the window."""
-        return summarize_launches(self.workload, self.activity, self.window)
+        return summarize_launches(self.workload, self.ledger.pieces, self.window)
 
     @cached_property
     def sync(self) -> Sync:
@@ -126,10 +125,9 @@ def measure(trace: Trace, request: WindowRequest) -> Measurement | None:
     steps = find_steps(trace, workload)
     window = resolve_window(trace, workload, steps, request)
     inputs = input_copies(copies_after_kernels(trace, workload), (window.start_ns, window.end_ns))
-    activity = busy_pieces(workload.work)
     gaps = build_gaps(trace, workload, inputs)
-    ledger = build_ledger(trace, workload, activity, gaps, steps.steps)
-    return Measurement(trace, workload, steps, window, gaps, inputs, activity, ledger)
+    ledger = build_ledger(trace, workload, busy_pieces(workload.work), gaps, steps.steps)
+    return Measurement(trace, workload, steps, window, gaps, inputs, ledger)
 
 
 def _gpu(m: Measurement, gpu: GpuIdentity) -> Gpu:

@@ -3,7 +3,8 @@
 Kernels and graphs in the order in which the host launched them are a sequence of names. The period is the shortest
 distance at which the sequence agrees with itself; distances worth trying are those that many names recur at. Within
 a period a step begins with a name that occurs once in it, the one before which the host pauses longest: the end of
-an iteration is where loaders are asked, losses are read and loops turn.
+an iteration is where loaders are asked, losses are read and loops turn. It lasts from the moment at which that kernel
+starts on the GPU to the next such moment: where launches run ahead, the host's own times say nothing of a step.
 """
 
 from dataclasses import dataclass
@@ -116,15 +117,16 @@ def find_period(trace: Trace, workload: Workload, pid: int) -> Period | None:
     if token is None:
         return None
     numbered = sequence.with_row_index("position")
-    starts = numbered.filter(pl.col("token") == token)
+    starts = numbered.filter(pl.col("token") == token).sort("start_ns", "position")
     # the last one counts if a whole period, or nearly, follows it; it ends with its device work
     rest = numbered.slice(starts["position"][-1])
     if rest.height >= WHOLE * length:
-        ends = pl.concat([starts["at_ns"].slice(1), rest.head(length).select(pl.col("end_ns").max())["end_ns"]])
+        ends = pl.concat([starts["start_ns"].slice(1), rest.head(length).select(pl.col("end_ns").max())["end_ns"]])
     else:
-        ends, starts = starts["at_ns"].slice(1), starts.head(-1)
+        ends, starts = starts["start_ns"].slice(1), starts.head(-1)
     if starts.height < MIN_PERIODS:
         return None
-    steps = pl.DataFrame({"start_ns": starts["at_ns"], "end_ns": ends})
+    # a step begins on the GPU: the host may be hundreds of launches ahead of it
+    steps = pl.DataFrame({"start_ns": starts["start_ns"], "end_ns": ends})
     texts = workload.names.filter(pl.col("code") == token)["own_name"] if token >= 0 else pl.Series(["CUDA graph"])
     return Period(length, agreement, texts[0], steps)

@@ -92,8 +92,8 @@ def summarize_steps(workload: Workload, pieces: pl.DataFrame, table: StepTable, 
     steps = steps_of_window(table, window)
     steady = steps.filter(~pl.col("startup"))
     # the process' last step has no next one to end at: what was queued ahead of the GPU lies in it, so it is not judged
-    last = table.steps.filter(pl.col("pid").is_in(steps["pid"].implode()))["index"].max()
-    slow = slow_steps(steady["duration_ns"]) & (steady["index"] != last)
+    last = table.steps.filter(pl.col("pid").is_in(steps["pid"].implode())).select(pl.col("index").max())
+    slow = slow_steps(steady["duration_ns"]) & ~steady["index"].is_in(last["index"])
     marked = steps.join(steady.select("index").with_columns(slow.alias("slow")), on="index", how="left").with_columns(
         pl.col("slow").fill_null(value=False)
     )
@@ -123,6 +123,7 @@ def _items(workload: Workload, pieces: pl.DataFrame, steps: pl.DataFrame) -> lis
     items = []
     for row, step in enumerate(steps.iter_rows(named=True)):
         times = by_row.get(row, [])
+        busy = {t.cause: t.ns for t in times if t.cause in BUSY_CAUSES}
         items.append(
             Step(
                 index=step["index"],
@@ -134,6 +135,9 @@ def _items(workload: Workload, pieces: pl.DataFrame, steps: pl.DataFrame) -> lis
                 idle=[t for t in times if t.cause not in BUSY_CAUSES],
                 sync_calls=calls[row],
                 state="startup" if step["startup"] else "slow" if step["slow"] else "steady",
+                copy_ns=busy.get("copy", 0),
+                memset_ns=busy.get("memset", 0),
+                graph_ns=busy.get("graph", 0),
             )
         )
     return items

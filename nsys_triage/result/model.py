@@ -242,6 +242,42 @@ class KernelRow(_Part, rename={"kernel_class": "class"}):
     shapes: int  # distinct launch shapes
 
 
+class KernelShape(_Part):
+    """Launches of one kernel with one grid and block."""
+
+    grid: list[int]
+    block: list[int]
+    count: int
+    total_ns: int
+    p25_ns: int
+    p50_ns: int
+    p75_ns: int
+    stddev_ns: int
+
+
+class KernelNameShapes(_Part, rename={"kernel_class": "class"}):
+    """One kernel by demangled name, with its launch shapes."""
+
+    name: str
+    kernel_class: str
+    shapes: list[KernelShape]
+
+
+class OtherShapes(_Part):
+    """What is not listed, as one sum."""
+
+    shapes: int
+    count: int
+    total_ns: int
+
+
+class KernelsByShape(_Part):
+    """Every kernel by name and launch shape: at most 2,000 shapes, those with most time, and a sum of the rest."""
+
+    kernels: list[KernelNameShapes]
+    others: OtherShapes | None
+
+
 class Kernels(_Part):
     """All kernels that start in the window, with their whole durations."""
 
@@ -258,6 +294,7 @@ class Kernels(_Part):
     classes: list[ClassTime]
     top: list[KernelRow]
     distinct: int
+    by_shape: KernelsByShape | UnsetType = UNSET
 
 
 class Launches(_Part):
@@ -388,6 +425,9 @@ class Step(_Part):
     idle: list[CauseTime]
     sync_calls: int
     state: Literal["startup", "steady", "slow"]
+    copy_ns: int | UnsetType = UNSET  # parts of busy_ns, as the ledger has them
+    memset_ns: int | UnsetType = UNSET
+    graph_ns: int | UnsetType = UNSET
 
 
 class PeriodicStall(_Part):

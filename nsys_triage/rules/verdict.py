@@ -152,8 +152,8 @@ def judge(
         first, second = found.candidates[0], found.candidates[1]
         sentence = (
             f"{units.share(found.lost_ns / found.span_ns)} of the GPU time is lost and no single cause has half of it:"
-            f" {_WORDS[first.limiter]} takes {units.share(first.ns / found.span_ns)},"
-            f" {_WORDS[second.limiter]} {units.share(second.ns / found.span_ns)}."
+            f" {units.share(first.ns / found.span_ns)} goes to {_WORDS[first.limiter]},"
+            f" {units.share(second.ns / found.span_ns)} to {_WORDS[second.limiter]}."
         )
         action = _action(first.limiter, findings)
     else:

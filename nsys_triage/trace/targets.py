@@ -118,11 +118,11 @@ def threads(database: Database, pids: pl.Series) -> pl.DataFrame:
     """
     wanted = set(pids.to_list())
     rows = [
-        (pid, row["global_tid"] & 0xFFFFFF, row["name"], row["priority"])
+        {"pid": pid, "tid": row["global_tid"] & 0xFFFFFF, "code": row["name"], "priority": row["priority"]}
         for row in database.rows(versions.THREADS)
         if row["global_tid"] is not None and (pid := _pid(row["global_tid"])) in wanted
     ]
-    frame = pl.DataFrame(rows, schema=_THREAD_ROWS, orient="row")
+    frame = _frame(rows, _THREAD_ROWS)
     texts = read_strings(database, frame["code"].drop_nulls().unique().sort())
     return (
         frame.join(texts, on="code", how="left", maintain_order="left")

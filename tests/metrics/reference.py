@@ -1,136 +1,39 @@
 """The time ledger, slowly: the definitions as loops over the rows, one moment after the other.
 
-It shares no code with the package's metrics: names are looked up in lists written for the tests, every question
-("is the thread in a loading call now?") is asked of all rows. Only tiny traces are meant.
+It shares no code with the package's metrics: every question ("is the thread in a loading call now?") is asked of all
+rows. Only tiny traces are meant.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
 from nsys_triage.trace.model import Trace
-
-Thread = tuple[int, int]
-GpuKey = int | tuple[int, int]  # the physical GPU where known, else (process, device)
+from tests.metrics.reference_rows import (
+    ALLOCATES,
+    GRAPH_LAUNCHES,
+    KERNEL_LAUNCHES,
+    LOADING_NAMES,
+    LOADS,
+    PROFILER_NAMES,
+    READS,
+    SAYS_LOADING,
+    WAITS_FOR_A_THREAD,
+    Call,
+    GpuKey,
+    Operation,
+    Row,
+    Rows,
+    Thread,
+    plain,
+)
 
 CLASSES = ("compute", "graph", "communication", "copy", "memset")
 MS = 1_000_000
-
-# --- what names mean --------------------------------------------------------------------------------------------
-
-COMMUNICATES = {
-    "gemm": False,
-    "my_non_nccl_kernel": False,
-    "void attention<float>(float *)": False,
-    "ncclDevKernel_AllReduce_Sum_f32": True,
-    "rcclGenericKernel": True,
-    "nvshmemi_transfer_rma": True,
-}
-SAYS_LOADING = {
-    "next batch": True,
-    "DataLoader": True,
-    "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": True,
-    "load_data": True,
-    "Fetch, of 3": True,
-    "decoder": False,
-    "train": False,
-    "aten::fetch": False,
-    "prefetch weights": False,
-}
-SYNCHRONISES = {
-    "cudaDeviceSynchronize",
-    "cudaStreamSynchronize",
-    "cudaEventSynchronize",
-    "cudaThreadSynchronize",
-    "cuCtxSynchronize",
-    "cuStreamSynchronize",
-    "cuEventSynchronize",
-}
-KERNEL_LAUNCHES = {"cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cuLaunchKernelEx", "cudaLaunchCooperativeKernel"}
-GRAPH_LAUNCHES = {"cudaGraphLaunch", "cuGraphLaunch"}
-LOADS = {"cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuLibraryLoadData", "cuLibraryGetKernel", "cuLinkComplete", "cudaLibraryLoadData"}
-ALLOCATES = {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaMallocHost", "cudaFreeHost", "cudaHostRegister", "cudaMallocManaged", "cuMemAlloc", "cuMemFree"}
-READS = {"poll", "select", "epoll_wait", "read", "pread", "recv", "sem_wait", "pthread_cond_wait", "pthread_cond_timedwait", "futex"}
-OTHER_OS_CALLS = {"write", "fsync", "send", "usleep", "pthread_mutex_lock", "ioctl"}
-WAITS_FOR_A_THREAD = {"pthread_cond_wait", "pthread_cond_timedwait", "sem_wait"}
-PROFILER_NAMES = ("buffer flush", "data flush", "profiling init", "instrumentation", "resource", "chunk allocation", "tls allocation")
-LOADING_NAMES = ("module loading", "lazy function loading", "driver compiler")
-
-
-def plain(name: str) -> str:
-    """A CUDA call without `_v3020`, `_ptsz`, `_ptds`."""
-    return re.sub(r"_pt(sz|ds)$", "", re.sub(r"_v\d+$", "", name))
-
-
-def is_copy_call(name: str) -> bool:
-    return plain(name).startswith(("cudaMemcpy", "cuMemcpy"))
-
-
-def blocks(name: str) -> bool:
-    """Whether the call waits by its name."""
-    copies = plain(name).startswith(("cudaMemcpy", "cuMemcpy", "cudaMemset", "cuMemset"))
-    return plain(name) in SYNCHRONISES or (copies and "Async" not in name)
-
-
-# --- rows -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of the host side."""
-
-    start: int
-    end: int
-    thread: Thread
-    name: str
-    kind: int | None = None  # of overheads
-
-    def covers(self, start: int, end: int) -> bool:
-        return self.start <= start and end <= self.end
-
-
-@dataclass(frozen=True)
-class Call(Row):
-    """A CUDA call."""
-
-    correlation: int | None = None
-    waits: bool = False
-
-    def inside(self, other: "Call") -> bool:
-        return other.start <= self.start and self.end <= other.end
-
-
-@dataclass(frozen=True)
-class Operation:
-    """Device work."""
-
-    start: int
-    end: int
-    what: str
-    gpu: GpuKey
-    pid: int
-    stream: tuple[Any, ...]
-    stream_id: int | None
-    correlation: int | None
-    order: int
-    name: str = ""
-    size: int = 0
-    copy_kind: int | None = None
-    pageable: bool = False
-    node: bool = False
-    launch: Call | None = None
-
-    @property
-    def large_input(self) -> bool:
-        return self.copy_kind == 1 and self.size >= 64 * 1024
-
-    @property
-    def large_read(self) -> bool:
-        return self.copy_kind == 2 and self.size >= 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -165,69 +68,15 @@ class Purse:
     counted: dict[Call, int] = field(default_factory=dict)  # up to when a wait has been counted
 
 
-# --- reading a trace --------------------------------------------------------------------------------------------
-
-
-class Rows:
-    """The rows of a trace as objects."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.texts: dict[int, str] = dict(trace.strings.iter_rows())
-        self.gpus = {(r["pid"], r["cuda_ordinal"]): r["gpu_id"] for r in trace.cuda_devices.iter_rows(named=True)}
-        calls = [
-            Call(r["start_ns"], r["end_ns"], (r["pid"], r["tid"]), self.texts[r["name"]], correlation=r["correlation"])
-            for r in trace.api.iter_rows(named=True)
-        ]
-        launching = {(c.thread[0], c.correlation): c for c in calls if c.correlation is not None}
-        ops = list(self._operations(trace))
-        found = [(op, launching.get((op.pid, op.correlation))) for op in ops]
-        did_block = {id(c) for op, c in found if c and self._did_block(op, c)}
-        waiting = {id(c): replace(c, waits=blocks(c.name) or id(c) in did_block) for c in calls}
-        self.calls = list(waiting.values())
-        self.operations = [replace(op, launch=waiting[id(c)] if c else None) for op, c in found]
-        self.os_calls, self.mpi, self.nvtx, self.overheads = (
-            [
-                Row(r["start_ns"], r["end_ns"], (r["pid"], r["tid"]), self.texts.get(r["name"], ""), r.get("kind"))
-                for r in frame.iter_rows(named=True)
-            ]
-            for frame in (trace.osrt, trace.host_communication, trace.nvtx, trace.overheads)
-        )
-
-    @staticmethod
-    def _did_block(op: Operation, call: Call) -> bool:
-        return op.what == "copy" and op.pageable and is_copy_call(call.name) and "Async" in call.name and call.end >= op.end
-
-    def _operations(self, trace: Trace) -> Iterator[Operation]:
-        order = 0
-        for table, what in (("kernels", "kernel"), ("graphs", "graph"), ("memcpys", "copy"), ("memsets", "memset")):
-            for r in getattr(trace, table).iter_rows(named=True):
-                order += 1
-                name = self.texts.get(r["name"], "") if what == "kernel" else ""
-                yield Operation(
-                    start=r["start_ns"],
-                    end=r["end_ns"],
-                    what=what if what != "kernel" else "communication" if COMMUNICATES[name] else "compute",
-                    gpu=self.gpus.get((r["pid"], r["device"]), (r["pid"], r["device"])),
-                    pid=r["pid"],
-                    stream=(r["pid"], r["device"], r["context"], r["stream"]),
-                    stream_id=r["stream"],
-                    correlation=r["correlation"],
-                    order=order,
-                    name=name,
-                    size=r.get("bytes") or 0 if what == "copy" else 0,
-                    copy_kind=r.get("copy_kind"),
-                    pageable=0 in (r.get("source_kind"), r.get("target_kind")),
-                    node=bool(r.get("graph_node")),
-                )
-
-
 # --- the ledger -------------------------------------------------------------------------------------------------
 
 
 class Reference:
     """The ledger of a trace; `steps` (pid, index, start, end), `window` for the copies that recur."""
 
-    def __init__(self, trace: Trace, steps: Iterable[tuple[int, int, int, int]], window: tuple[int, int]) -> None:
+    def __init__(
+        self, trace: Trace, steps: Iterable[tuple[int, int, int, int]], window: tuple[int, int]
+    ) -> None:
         self.rows = Rows(trace)
         self.steps = list(steps)
         self.window = window
@@ -256,7 +105,7 @@ class Reference:
     def _gaps(self, own: list[Operation]) -> list[Gap]:
         edges = sorted({t for op in own for t in (op.start, op.end)})
         found = []
-        for start, end in zip(edges, edges[1:], strict=False):
+        for start, end in pairwise(edges):
             if any(op.start <= start and end <= op.end for op in own):
                 continue
             found.append(Gap(start, end, min((op for op in own if op.start == end), key=_launched_first)))
@@ -281,7 +130,7 @@ class Reference:
             op for n, op in enumerate(own) if op.large_input and not (n and own[n - 1].large_input)
         ]
         low, high = self.window
-        times = defaultdict(int)
+        times: defaultdict[tuple[Any, ...], int] = defaultdict(int)
         for op in after_kernels:
             if low <= op.start < high:
                 times[op.stream, op.size] += 1
@@ -297,7 +146,9 @@ class Reference:
 
     def _opaque(self, pid: int) -> bool:
         launched = any(plain(c.name) in GRAPH_LAUNCHES for c in self.rows.calls if c.thread[0] == pid)
-        return launched and not any(op.pid == pid and (op.what == "graph" or op.node) for op in self.rows.operations)
+        return launched and not any(
+            op.pid == pid and (op.what == "graph" or op.node) for op in self.rows.operations
+        )
 
     # --- threads
 
@@ -462,15 +313,17 @@ class Reference:
         rows = [
             r
             for r in self._of(self.rows.overheads, thread)
-            if (r.kind in (2, 6, 7) if r.kind is not None else any(n in r.name.lower() for n in LOADING_NAMES))
+            if (
+                r.kind in (2, 6, 7) if r.kind is not None else any(n in r.name.lower() for n in LOADING_NAMES)
+            )
         ]
         return [*rows, *(c for c in self._of(self.rows.calls, thread) if plain(c.name) in LOADS)]
 
     def _loader(self, row: Row) -> bool:
         if not SAYS_LOADING[row.name]:
             return False
-        launches = [c for c in self._of(self.rows.calls, row.thread) if plain(c.name) in KERNEL_LAUNCHES]
-        return sum(row.start <= c.start < row.end for c in launches) < 3
+        inside = [c for c in self._of(self.rows.calls, row.thread) if row.start <= c.start < row.end]
+        return len([c for c in inside if plain(c.name) in KERNEL_LAUNCHES]) < 3
 
     def _dispatch(self, thread: Thread | None) -> list[Row]:
         """The stretches of less than 100 us since a thread's last API or OS row up to its launch calls."""
@@ -496,7 +349,7 @@ class Reference:
 def busy(own: list[Operation]) -> Iterator[tuple[int, int, str]]:
     """The busy time of one GPU, each bit with the first class present."""
     edges = sorted({t for op in own for t in (op.start, op.end)})
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         running = {op.what for op in own if op.start <= start and end <= op.end}
         if running:
             yield start, end, next(name for name in CLASSES if name in running)
@@ -506,7 +359,7 @@ def split(start: int, end: int, rows: Iterable[Row]) -> Iterator[tuple[int, int]
     """`[start, end)` cut wherever a row begins or ends."""
     edges = sorted({start, end, *(t for r in rows for t in (r.start, r.end) if start < t < end)})
     if end > start:
-        yield from zip(edges, edges[1:], strict=False)
+        yield from pairwise(edges)
 
 
 def overlap(row: Row, start: int, end: int) -> bool:
@@ -519,7 +372,12 @@ def joined(parts: list[Part]) -> list[Part]:
     found: list[Part] = []
     for part in sorted(parts, key=lambda p: (str(p.gpu), p.start)):
         last = found[-1] if found else None
-        if last and (last.gpu, last.end, last.cause, last.gap) == (part.gpu, part.start, part.cause, part.gap):
+        if last and (last.gpu, last.end, last.cause, last.gap) == (
+            part.gpu,
+            part.start,
+            part.cause,
+            part.gap,
+        ):
             found[-1] = replace(last, end=part.end)
         else:
             found.append(part)
@@ -539,4 +397,6 @@ def by_gap_and_cause(parts: Iterable[Part]) -> pl.DataFrame:
     for part in parts:
         totals[str(part.gpu), part.gap, part.cause] += part.end - part.start
     rows = [(*key, ns) for key, ns in totals.items()]
-    return pl.DataFrame(rows, schema={"gpu": pl.String, "gap": pl.Int64, "cause": pl.String, "ns": pl.Int64}, orient="row")
+    return pl.DataFrame(
+        rows, schema={"gpu": pl.String, "gap": pl.Int64, "cause": pl.String, "ns": pl.Int64}, orient="row"
+    )

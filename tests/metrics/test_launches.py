@@ -93,7 +93,7 @@ def test_long_calls_are_back_pressure_only_against_the_median(tmp_path: Path) ->
     for start in range(0, 3000, 100):
         builder.kernel(start, start + 100, call=(start - 80, start - 20))
     m = measured(builder, tmp_path)
-    assert blocked_launches(m.workload, m.activity, launched_work(m.workload)).is_empty()
+    assert blocked_launches(m.ledger.pieces, launched_work(m.workload)).is_empty()
 
 
 def test_queue_depth_is_what_each_launch_finds(tmp_path: Path) -> None:

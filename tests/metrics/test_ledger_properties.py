@@ -17,10 +17,12 @@ from nsys_triage.metrics.steps import STEPS
 from nsys_triage.metrics.work import Workload, build_workload
 from nsys_triage.result.model import BUSY_CAUSES, CAUSES
 from nsys_triage.trace.model import FRAMES, Trace
-from tests.metrics.random_traces import RandomTrace, Steps, build, dense_trace, traces
-from tests.metrics.reference import GpuKey, Part, Reference, by_gap_and_cause, joined
+from tests.metrics.random_rows import Steps
+from tests.metrics.random_traces import RandomTrace, build, dense_trace, traces
+from tests.metrics.reference import Part, Reference, by_gap_and_cause, joined
+from tests.metrics.reference_rows import GpuKey
 
-some = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def fast(trace: Trace, steps: Steps, window: tuple[int, int]) -> tuple[Workload, GapTable, Ledger]:
@@ -28,7 +30,9 @@ def fast(trace: Trace, steps: Steps, window: tuple[int, int]) -> tuple[Workload,
     inputs = input_copies(copies_after_kernels(trace, workload), window)
     table = build_gaps(trace, workload, inputs)
     rows = sorted(steps)
-    ledger = build_ledger(trace, workload, busy_pieces(workload.work), table, pl.DataFrame(rows, schema=STEPS, orient="row"))
+    ledger = build_ledger(
+        trace, workload, busy_pieces(workload.work), table, pl.DataFrame(rows, schema=STEPS, orient="row")
+    )
     return workload, table, ledger
 
 
@@ -43,7 +47,9 @@ def as_parts(pieces: pl.DataFrame, table: GapTable, keys: dict[int, GpuKey]) -> 
     starts = table.gaps["start_ns"].to_list()
     parts = [
         Part(keys[gpu], start, end, CAUSES[cause], None if gap is None else starts[gap])
-        for gpu, start, end, cause, gap in pieces.select("gpu", "start_ns", "end_ns", "cause", "gap").iter_rows()
+        for gpu, start, end, cause, gap in pieces.select(
+            "gpu", "start_ns", "end_ns", "cause", "gap"
+        ).iter_rows()
     ]
     return joined(parts)
 
@@ -86,17 +92,20 @@ def test_the_pieces_are_a_partition_of_each_span(random: RandomTrace) -> None:
     assert pieces.schema == LEDGER
     work = workload.work.filter(pl.col("end_ns") > pl.col("start_ns"))
     assert pieces["gpu"].unique().sort().to_list() == work["gpu"].unique().sort().to_list()
-    for (gpu,), own in pieces.group_by(["gpu"]):
-        mine = work.filter(pl.col("gpu") == gpu)
-        bounds = own.select("start_ns", "end_ns").rows()
-        assert (bounds[0][0], bounds[-1][1]) == (mine["start_ns"].min(), mine["end_ns"].max())
+    for gpu in pieces["gpu"].unique():
+        spans = (
+            work.filter(pl.col("gpu") == gpu).select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+        )
+        bounds = pieces.filter(pl.col("gpu") == gpu).select("start_ns", "end_ns").rows()
+        assert (bounds[0][0], bounds[-1][1]) == spans
         assert all(start < end for start, end in bounds)
         assert all(one[1] == other[0] for one, other in pairwise(bounds))
-        length = (own["end_ns"] - own["start_ns"]).sum()
-        assert length == mine["end_ns"].max() - mine["start_ns"].min()
+        assert sum(end - start for start, end in bounds) == spans[1] - spans[0]
     busy = pl.col("cause") < len(BUSY_CAUSES)
     assert pieces.filter(busy)["gap"].null_count() == pieces.filter(busy).height
-    idle = pieces.filter(~busy).group_by("gap").agg(pl.col("start_ns").min(), pl.col("end_ns").max()).sort("gap")
+    idle = (
+        pieces.filter(~busy).group_by("gap").agg(pl.col("start_ns").min(), pl.col("end_ns").max()).sort("gap")
+    )
     assert idle.rows() == table.gaps.select("gap", "start_ns", "end_ns").rows()
     assert pieces.select("gpu", "start_ns").is_unique().all()
     assert pieces.rows() == pieces.sort("gpu", "start_ns").rows()
@@ -122,7 +131,9 @@ def test_host_sync_alone_names_the_wait_that_costs_it(random: RandomTrace) -> No
 
 @some
 @given(traces(), st.floats(-0.1, 1.1), st.floats(0, 1))
-def test_a_window_cuts_the_ledger_and_changes_nothing_else(random: RandomTrace, place: float, length: float) -> None:
+def test_a_window_cuts_the_ledger_and_changes_nothing_else(
+    random: RandomTrace, place: float, length: float
+) -> None:
     workload, table, ledger = fast(random.trace, random.steps, random.window)
     whole = ledger.pieces.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
     span = (whole[1] or 0) - (whole[0] or 0)
@@ -141,7 +152,11 @@ def test_a_window_cuts_the_ledger_and_changes_nothing_else(random: RandomTrace, 
         gaps = summarize_gaps(random.trace, workload, table, own, steps)
         idle = [part for part in cut if part.gpu == keys[int(str(gpu))] and part.gap is not None]
         assert gaps.count == len({part.gap for part in idle}) == sum(b.count for b in gaps.histogram)
-        assert gaps.total_ns == sum(part.end - part.start for part in idle) == sum(b.total_ns for b in gaps.histogram)
+        assert (
+            gaps.total_ns
+            == sum(part.end - part.start for part in idle)
+            == sum(b.total_ns for b in gaps.histogram)
+        )
         lengths = [gap.end_ns - gap.start_ns for gap in gaps.longest]
         assert lengths == sorted(lengths, reverse=True)
         assert lengths[:1] == ([gaps.max_ns] if gaps.count else [])
@@ -155,7 +170,9 @@ def test_a_window_cuts_the_ledger_and_changes_nothing_else(random: RandomTrace, 
 
 @some
 @given(traces(), st.sampled_from((-(10**9), 1, 1_700_000_000_000_000_000)), st.integers(0, 9))
-def test_neither_the_order_of_rows_nor_the_origin_of_time_matters(random: RandomTrace, shift: int, seed: int) -> None:
+def test_neither_the_order_of_rows_nor_the_origin_of_time_matters(
+    random: RandomTrace, shift: int, seed: int
+) -> None:
     workload, table, ledger = fast(random.trace, random.steps, random.window)
     frames = {
         name: getattr(random.trace, name)
@@ -167,7 +184,12 @@ def test_neither_the_order_of_rows_nor_the_origin_of_time_matters(random: Random
     low, high = random.window
     moved = fast(replace(random.trace, **frames), steps, (low + shift, high + shift))
     expected = [
-        replace(part, start=part.start + shift, end=part.end + shift, gap=None if part.gap is None else part.gap + shift)
+        replace(
+            part,
+            start=part.start + shift,
+            end=part.end + shift,
+            gap=None if part.gap is None else part.gap + shift,
+        )
         for part in as_parts(ledger.pieces, table, gpu_keys(workload))
     ]
     found = as_parts(moved[2].pieces, moved[1], gpu_keys(moved[0]))
@@ -175,7 +197,9 @@ def test_neither_the_order_of_rows_nor_the_origin_of_time_matters(random: Random
 
 
 def test_without_device_work_there_is_no_ledger() -> None:
-    nothing = build([("wait", 0, 1_000, 0, 0)], 1, 0, seed=0, missing=set(), one_gpu=False, late=False, apart=False)
+    nothing = build(
+        [("wait", 0, 1_000, 0, 0)], 1, 0, seed=0, missing=set(), one_gpu=False, late=False, apart=False
+    )
     _, table, ledger = fast(nothing.trace, [], (0, 1))
     assert ledger.pieces.schema == LEDGER
     assert ledger.pieces.is_empty()

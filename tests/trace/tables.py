@@ -77,7 +77,9 @@ def call(start: int | None, end: int | None, name: int | None = 1, **more: Any) 
     return host(start, end, name, **({"eventClass": 0, "correlationId": 1, "returnValue": 0} | more))
 
 
-def nvtx(start: int | None, end: int | None, text: str | None = None, kind: int = 59, **more: Any) -> Row:
+def nvtx(
+    start: int | None, end: int | None, text: str | bytes | None = None, kind: int = 59, **more: Any
+) -> Row:
     return {
         "start": start,
         "end": end,

@@ -180,8 +180,8 @@ def test_a_locked_file(tmp_path: Path) -> None:
         "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
         "db.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()"
     )
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", code, path], text=True, **pipes) as other:
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "locked\n"
         with pytest.raises(InputError, match=r"t\.sqlite is locked by another program"):

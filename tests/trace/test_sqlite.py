@@ -106,7 +106,7 @@ def test_counts_that_are_known() -> None:
 
 def comparable(trace: Trace, name: str) -> pl.DataFrame:
     """A frame with texts in place of codes, since each exporter numbers them anew."""
-    frame = getattr(trace, name)
+    frame: pl.DataFrame = getattr(trace, name)
     for column in ("name", "domain", "payload"):
         if frame.schema.get(column) == pl.UInt32:
             frame = frame.with_columns(pl.Series(column, names(trace, name, column)))

@@ -110,7 +110,7 @@ def test_gpus_of_exports_before_2021(tmp_path: Path, memory: int) -> None:
 
 
 def test_cuda_devices(tmp_path: Path) -> None:
-    rows = [
+    rows: list[Row] = [
         {"gpuId": 0, "cudaId": 1, "pid": 8, "uuid": None, "numMultiprocessors": None},
         {"gpuId": 1, "cudaId": 0, "pid": 8, "uuid": "GPU-abc", "numMultiprocessors": 132},
         {"gpuId": None, "cudaId": 0, "pid": 7, "uuid": "", "numMultiprocessors": 0},
@@ -159,16 +159,17 @@ def test_processes_that_have_events(tmp_path: Path) -> None:
 
 
 def test_threads_of_those_processes(tmp_path: Path) -> None:
-    rows = [
+    rows: list[Row] = [
         {"nameId": 1, "priority": 20, "globalTid": GTID},
         {"nameId": 2, "priority": 0, "globalTid": GTID},
         {"nameId": 3, "priority": 20, "globalTid": GPID | 9},
         {"nameId": 4, "priority": 20, "globalTid": 77 << 24},
         {"nameId": 5, "priority": 20, "globalTid": None},
+        {"nameId": -1, "priority": None, "globalTid": GPID | 8},
     ]
     texts = strings("python3", "MPI Rank 1", "/home/somebody/thread/", "editor", "x")
     trace = load(tmp_path / "t.sqlite", {"ThreadNames": rows, KERNEL: [kernel(1, 2, 1)], "StringIds": texts})
-    assert trace.threads.rows() == [(PID, 9, "thread"), (PID, TID, "MPI Rank 1")]
+    assert trace.threads.rows() == [(PID, 8, None), (PID, 9, "thread"), (PID, TID, "MPI Rank 1")]
     assert trace.strings.rows() == [(1, "python3")]
 
 
