@@ -33,10 +33,10 @@ from nsys_triage.result.model import (
     Window,
 )
 from nsys_triage.result.model import Warning as CaptureWarning
+from nsys_triage.rules.base import Outcome
 from nsys_triage.rules.job import RankOutcome, join_outcomes
 from nsys_triage.rules.registry import all_rules
 from nsys_triage.rules.run import Failed, JobView, RuleSettings, run_rules, settle
-from nsys_triage.rules.base import Outcome
 from nsys_triage.rules.verdict import judge
 from nsys_triage.trace.model import Trace
 from nsys_triage.trace.sqlite import load_trace
@@ -71,7 +71,11 @@ def analyze(
 def _load(source: Source, say: Progress, percent: int | None = None) -> Trace:
     say(f"reading {source.file}", percent)
     return load_trace(
-        source.path, file=source.file, kind=source.kind, capture_version=source.capture_version, filtered=source.filtered
+        source.path,
+        file=source.file,
+        kind=source.kind,
+        capture_version=source.capture_version,
+        filtered=source.filtered,
     )
 
 
@@ -91,7 +95,9 @@ def capture_block(trace: Trace, measured: Measurement | None) -> Capture:
         duration_ns=info.duration_ns,
         window=measured.window.block() if measured else None,
         counts=Counts(**{name: getattr(counts, name) for name in Counts.__struct_fields__}),
-        dropped_rows=DroppedRows(total=sum(trace.dropped.values()), by_reason=DroppedByReason(**trace.dropped)),
+        dropped_rows=DroppedRows(
+            total=sum(trace.dropped.values()), by_reason=DroppedByReason(**trace.dropped)
+        ),
         launch_match=launch_match(measured.workload) if measured else None,
         warnings=measured.warnings if measured else capture_warnings(trace, None),
     )
@@ -102,7 +108,11 @@ def judged(m: Measurement, settings: RuleSettings) -> Result:
     parts = rank_parts(m)
     job = job_of(parts) if len(parts) > 1 else None
     ranks = ranks_block(job) if job else None
-    gpus = _with_ranks(m.gpus, job) if job else [_with_rank(gpu, parts[0].known_rank if parts else None) for gpu in m.gpus]
+    gpus = (
+        _with_ranks(m.gpus, job)
+        if job
+        else [_with_rank(gpu, parts[0].known_rank if parts else None) for gpu in m.gpus]
+    )
     collectives = job_blocks.with_waits(m.collectives, job.events) if job else m.collectives
     view = JobView(ranks, tuple(gpus)) if ranks else None
     findings, checks = settle(run_rules(all_rules(), m, settings, view))
@@ -136,19 +146,27 @@ def _with_rank(gpu: Gpu, rank: int | None) -> Gpu:
 def _with_ranks(gpus: Iterable[Gpu], job: Job) -> list[Gpu]:
     """The GPUs of one trace with the rank of the process that uses each; None where several do."""
     of_process = {part.pid: rank for rank, part in job.parts.items()}
-    return [_with_rank(gpu, of_process.get(gpu.processes[0]) if len(gpu.processes) == 1 else None) for gpu in gpus]
+    return [
+        _with_rank(gpu, of_process.get(gpu.processes[0]) if len(gpu.processes) == 1 else None) for gpu in gpus
+    ]
 
 
 def cannot_judge(trace: Trace) -> Result:
     """The result of a trace without device work: the likely reason, and how to record again."""
     if trace.info.filtered:
         reason = "No GPU work is in this export, which was made with --tables or --times: it may have been left out."
-        action = "Export the whole report: nsys export --type=sqlite REPORT.nsys-rep; if GPU work is missing still, " + RECORD_AGAIN
+        action = (
+            "Export the whole report: nsys export --type=sqlite REPORT.nsys-rep; if GPU work is missing still, "
+            + RECORD_AGAIN
+        )
     elif trace.counts.api_calls:
-        failed = trace.api.filter((trace.api["return_value"] != 0) & (trace.api["return_value"] != 600)).height
+        failed = trace.api.filter(
+            (trace.api["return_value"] != 0) & (trace.api["return_value"] != 600)
+        ).height
         reason = (
-            f"No GPU work is in this trace although it holds {trace.counts.api_calls} CUDA calls: this process launched nothing, its launches"
-            f" failed{f' ({failed} calls returned an error)' if failed else ''}, or the kernels were not recorded."
+            f"No GPU work is in this trace although it holds {trace.counts.api_calls} CUDA calls: this process launched"
+            f" nothing, its launches failed{f' ({failed} calls returned an error)' if failed else ''}, or the kernels"
+            " were not recorded."
         )
         action = f"Record again, until the GPU has worked: {RECORD_AGAIN}"
     else:
@@ -161,7 +179,9 @@ def cannot_judge(trace: Trace) -> Result:
         capture=capture_block(trace, None),
         gpus=[],
         findings=[],
-        checks=[Check(rule=rule.id, status="not_run", note="No GPU work was recorded.") for rule in all_rules()],
+        checks=[
+            Check(rule=rule.id, status="not_run", note="No GPU work was recorded.") for rule in all_rules()
+        ],
         verdict=Verdict(limiter=None, sentence=reason, next_action=action),
     )
 
@@ -187,7 +207,9 @@ def _read(m: Measurement, index: int, shown: int, settings: RuleSettings) -> _Re
     own_rules = [rule for rule in all_rules() if not rule.job]
     timeline = None
     if index < TIMELINE_RANKS:
-        timeline = build_timeline(m.trace, m.workload, m.pieces, m.window, m.window_steps, MARKS // min(shown, TIMELINE_RANKS))
+        timeline = build_timeline(
+            m.trace, m.workload, m.pieces, m.window, m.window_steps, MARKS // min(shown, TIMELINE_RANKS)
+        )
     return _Read(
         capture=capture_block(m.trace, m),
         parts=rank_parts(m, index),
@@ -223,7 +245,9 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
     steps = max((r.steps for r in read), key=lambda s: s.count)
     kernels, collectives = job_blocks.join_kernels(blocks), job_blocks.join_collectives(blocks, job.events)
     job_rules = [rule for rule in all_rules() if rule.job]
-    outcomes = _joined_outcomes(read, job, names) | run_rules(job_rules, last, settings, JobView(ranks, tuple(gpus)))
+    outcomes = _joined_outcomes(read, job, names) | run_rules(
+        job_rules, last, settings, JobView(ranks, tuple(gpus))
+    )
     findings, checks = settle(outcomes)
     return Result(
         schema=SCHEMA,
@@ -274,13 +298,20 @@ def _job_gpus(job: Job, names: dict[tuple[int, str], str]) -> list[Gpu]:
 def _renamed(job: Job, names: dict[tuple[int, str], str]) -> Job:
     """The job with the GPUs' identifiers of the job."""
     parts = {
-        rank: RankPart(**{**vars(part), "gpus": [msgspec.structs.replace(g, id=names[(part.file_index, g.id)]) for g in part.gpus]})
+        rank: RankPart(
+            **{
+                **vars(part),
+                "gpus": [msgspec.structs.replace(g, id=names[(part.file_index, g.id)]) for g in part.gpus],
+            }
+        )
         for rank, part in job.parts.items()
     }
     return Job(parts, job.source, job.notes, job.events)
 
 
-def _joined_outcomes(read: Sequence[_Read], job: Job, names: dict[tuple[int, str], str]) -> dict[str, Outcome | Failed]:
+def _joined_outcomes(
+    read: Sequence[_Read], job: Job, names: dict[tuple[int, str], str]
+) -> dict[str, Outcome | Failed]:
     """Every rule's outcomes on the traces as one outcome."""
     first_rank = {part.file_index: rank for rank, part in reversed(job.parts.items())}
     order = sorted(range(len(read)), key=lambda index: first_rank[index])
@@ -318,7 +349,9 @@ def _job_capture(sources: Sequence[Source], read: Sequence[_Read], idle: Sequenc
         window=window,
         counts=_summed_counts([c.counts for c in captures]),
         dropped_rows=_summed_drops([c.dropped_rows for c in captures]),
-        launch_match=LaunchMatch(matched=sum(m.matched for m in matches), unmatched=sum(m.unmatched for m in matches)),
+        launch_match=LaunchMatch(
+            matched=sum(m.matched for m in matches), unmatched=sum(m.unmatched for m in matches)
+        ),
         warnings=_joined_warnings([c.warnings for c in captures], idle),
     )
 
@@ -339,13 +372,16 @@ def _summed_drops(drops: Sequence[DroppedRows]) -> DroppedRows:
     )
 
 
-def _joined_warnings(warnings: Sequence[Sequence[CaptureWarning]], idle: Sequence[Trace]) -> list[CaptureWarning]:
+def _joined_warnings(
+    warnings: Sequence[Sequence[CaptureWarning]], idle: Sequence[Trace]
+) -> list[CaptureWarning]:
     """Each warning once, with how many traces it is about."""
     found: dict[str, list[CaptureWarning]] = {}
     for warning in (w for of_trace in warnings for w in of_trace):
         found.setdefault(warning.id, []).append(warning)
     joined = [
-        msgspec.structs.replace(same[0], text=f"{same[0].text} (so in {len(same)} of {len(warnings)} traces)") for same in found.values()
+        msgspec.structs.replace(same[0], text=f"{same[0].text} (so in {len(same)} of {len(warnings)} traces)")
+        for same in found.values()
     ]
     if idle:
         files = ", ".join(trace.info.file for trace in idle[:5]) + (" and others" if len(idle) > 5 else "")
@@ -372,6 +408,11 @@ def _job_timeline(read: Sequence[_Read], job: Job) -> Timeline:
         timeline, clock = read[index].timeline, clocks[index]
         shift = clock - first if aligned and clock is not None and first is not None else 0
         for row in timeline.rows if timeline is not None else []:
-            marks = [msgspec.structs.replace(m, start_ns=m.start_ns + shift, end_ns=m.end_ns + shift) for m in row.marks]
+            marks = [
+                msgspec.structs.replace(m, start_ns=m.start_ns + shift, end_ns=m.end_ns + shift)
+                for m in row.marks
+            ]
             rows.append(msgspec.structs.replace(row, label=f"rank {rank}: {row.label}", marks=marks))
-    return Timeline(bin_ns=max((r.timeline.bin_ns for r in read if r.timeline is not None), default=1), rows=rows)
+    return Timeline(
+        bin_ns=max((r.timeline.bin_ns for r in read if r.timeline is not None), default=1), rows=rows
+    )

@@ -20,7 +20,9 @@ _ONE: Final = 1 << 24  # one interval of the numbered layer, above all bits of t
 
 def _bounds(frames: list[pl.DataFrame], columns: tuple[str, ...]) -> tuple[int, int]:
     """The least and the greatest value in those columns of the frames; (0, 0) where there is none."""
-    values = [v for f in frames if f.height for c in columns if c in f.columns for v in (f[c].min(), f[c].max())]
+    values = [
+        v for f in frames if f.height for c in columns if c in f.columns for v in (f[c].min(), f[c].max())
+    ]
     numbers = [v for v in values if isinstance(v, int)]
     return (min(numbers), max(numbers)) if numbers else (0, 0)
 
@@ -109,7 +111,9 @@ def covered(spans: pl.DataFrame, cover: pl.DataFrame, by: str | None = None) -> 
         at = rows[moment] + rows[_OFFSET]
         index = starts.search_sorted(at, side="right").cast(pl.Int64) - 1
         here = index.clip(lower_bound=0)
-        found = pl.DataFrame({"at": at, "start": starts.gather(here), "end": ends.gather(here), "ns": before.gather(here)})
+        found = pl.DataFrame(
+            {"at": at, "start": starts.gather(here), "end": ends.gather(here), "ns": before.gather(here)}
+        )
         inside = pl.min_horizontal("at", "end") - pl.col("start")
         return found.select(pl.when(index >= 0).then(pl.col("ns") + inside).otherwise(0))["ns"]
 
@@ -123,7 +127,9 @@ def count_inside(spans: pl.DataFrame, moments: pl.DataFrame, by: str | None = No
     columns = [START, END] if by is None else [by, START, END]
     points, rows = _laid_out([moments.select([c for c in (by, "at_ns") if c]), spans.select(columns)], by)
     axis = (points["at_ns"] + points[_OFFSET]).sort()
-    low, high = (axis.search_sorted(rows[c] + rows[_OFFSET], side="left").cast(pl.Int64) for c in (START, END))
+    low, high = (
+        axis.search_sorted(rows[c] + rows[_OFFSET], side="left").cast(pl.Int64) for c in (START, END)
+    )
     return (high - low).clip(lower_bound=0).cast(pl.UInt32).alias("count")
 
 
@@ -136,7 +142,11 @@ def subtract(frame: pl.DataFrame, holes: pl.DataFrame, by: str | None = None) ->
 
 
 def paint(
-    layers: Mapping[int, pl.DataFrame], by: str | None = None, *, numbered: int = 0, cuts: pl.DataFrame | None = None
+    layers: Mapping[int, pl.DataFrame],
+    by: str | None = None,
+    *,
+    numbered: int = 0,
+    cuts: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Cuts time wherever a layer begins or ends, and says which layers cover each piece.
 
@@ -155,12 +165,17 @@ def paint(
         part
         for bit, frame in zip(layers, placed, strict=False)
         for part in (
-            frame.lazy().select((pl.col(START) + pl.col(_OFFSET)).alias("at"), pl.lit(bit + (_ONE if bit == numbered else 0)).alias("step")),
+            frame.lazy().select(
+                (pl.col(START) + pl.col(_OFFSET)).alias("at"),
+                pl.lit(bit + (_ONE if bit == numbered else 0)).alias("step"),
+            ),
             frame.lazy().select((pl.col(END) + pl.col(_OFFSET)).alias("at"), pl.lit(-bit).alias("step")),
         )
     ]
     if cuts is not None:
-        events.append(placed[-1].lazy().select((pl.col("at_ns") + pl.col(_OFFSET)).alias("at"), pl.lit(0).alias("step")))
+        events.append(
+            placed[-1].lazy().select((pl.col("at_ns") + pl.col(_OFFSET)).alias("at"), pl.lit(0).alias("step"))
+        )
     total = pl.col("step").cum_sum()
     # each layer is sorted already: a stable sort finds the runs
     pieces = (
@@ -171,7 +186,11 @@ def paint(
     )
     mask = (pl.col("sum") & (_ONE - 1)).alias("mask")
     if numbered:
-        inside = pieces.filter((pl.col("sum") & numbered) > 0).select(START, END, mask, (pl.col("sum") // _ONE - 1).alias("number")).collect()
+        inside = (
+            pieces.filter((pl.col("sum") & numbered) > 0)
+            .select(START, END, mask, (pl.col("sum") // _ONE - 1).alias("number"))
+            .collect()
+        )
         if by is None:
             return inside
         layer = placed[list(layers).index(numbered)].sort(by, START)
@@ -188,7 +207,11 @@ def _back_in_groups(pieces: pl.DataFrame, placed: list[pl.DataFrame], by: str) -
             [
                 f.select(by, _OFFSET, *[(pl.col(c) + pl.col(_OFFSET)).alias(as_) for c, as_ in columns])
                 for f in placed
-                for columns in [((START, "_low"), (END, "_high")) if START in f.columns else (("at_ns", "_low"), ("at_ns", "_high"))]
+                for columns in [
+                    ((START, "_low"), (END, "_high"))
+                    if START in f.columns
+                    else (("at_ns", "_low"), ("at_ns", "_high"))
+                ]
             ]
         )
         .group_by(by, _OFFSET)
@@ -197,7 +220,9 @@ def _back_in_groups(pieces: pl.DataFrame, placed: list[pl.DataFrame], by: str) -
     )
     group = (bounds["_low"].search_sorted(pieces[START], side="right").cast(pl.Int64) - 1).clip(lower_bound=0)
     return (
-        pieces.with_columns(bounds[by].gather(group), bounds[_OFFSET].gather(group), bounds["_high"].gather(group))
+        pieces.with_columns(
+            bounds[by].gather(group), bounds[_OFFSET].gather(group), bounds["_high"].gather(group)
+        )
         .filter(pl.col(END) <= pl.col("_high"))
         .select(by, pl.col(START) - pl.col(_OFFSET), pl.col(END) - pl.col(_OFFSET), "mask")
     )

@@ -9,6 +9,7 @@ import math
 Steps = tuple[tuple[int, str], ...]
 
 _TIME_STEPS: Steps = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
+_GPU_TIME_STEPS: Steps = ((3_600_000_000_000, "GPU-h"), (60_000_000_000, "GPU-min"), (1_000_000_000, "GPU-s"))
 _BYTE_STEPS: Steps = (
     (1_000_000_000_000, "TB"),
     (1_000_000_000, "GB"),
@@ -54,6 +55,12 @@ def _scaled(value: float, steps: Steps) -> str:
 def time(ns: int | float) -> str:
     """Nanoseconds as text: `1.6 s`, `24.9 ms`, `6.8 us`, `0 ns`."""
     return _scaled(ns, _TIME_STEPS)
+
+
+def gpu_time(ns: int | float) -> str:
+    """Time of GPUs summed over many: `12 400 GPU-h`, `4.2 GPU-h`, `31 GPU-min`, `8.5 GPU-s`, `0.42 GPU-s`."""
+    factor, unit = _step(ns, _GPU_TIME_STEPS)
+    return f"{_digits(ns / factor)} {unit}"
 
 
 def times(low_ns: int | float, high_ns: int | float) -> str:

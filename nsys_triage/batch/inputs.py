@@ -77,14 +77,15 @@ def _labels(places: Sequence[tuple[tuple[str, ...], int]]) -> list[str]:
     """One label per place: what is below its argument, with more of its folders only where that is not unique."""
     shown = [max(1, below) for _, below in places]
     while True:
-        labels = ["/".join(base_name(Path(part)) for part in parts[-n:]) for (parts, _), n in zip(places, shown, strict=True)]
-        taken = Counter(labels)
-        again = [i for i, label in enumerate(labels) if taken[label] > 1 and shown[i] < len(places[i][0])]
+        tails = [parts[-n:] for (parts, _), n in zip(places, shown, strict=True)]
+        counted = Counter(tails)
+        again = [i for i, tail in enumerate(tails) if counted[tail] > 1 and shown[i] < len(places[i][0])]
         if not again:
             break
         for index in again:
             shown[index] += 1
-    seen: Counter[str] = Counter()
+    labels = ["/".join(base_name(Path(part)) for part in tail) for tail in tails]
+    taken, seen = Counter(labels), Counter[str]()
     for index, label in enumerate(labels):  # names that differ in unprintable characters alone
         seen[label] += 1
         labels[index] = f"{label} ({seen[label]})" if taken[label] > 1 else label

@@ -96,11 +96,9 @@ class LocalPool:
         try:
             while waiting or self._busy():
                 while waiting and (process := self._idle()) is not None:
-                    self._give(process, waiting.popleft(), data, waiting, tries)
-                for process, ended in self._answers():
-                    number = process.task
-                    if number is None:
-                        continue
+                    number = waiting.popleft()
+                    self._give(process, number, data[number])
+                for process, number, ended in self._answers():
                     outcome = self._outcome(process, ended)
                     if isinstance(outcome, Failed) and self._once_more(outcome, process, tries[number]):
                         tries[number] += 1
@@ -139,9 +137,7 @@ class LocalPool:
         self._processes.append(process)
         return process
 
-    def _give(
-        self, process: _Process, number: int, data: list[bytes], waiting: "deque[int]", tries: dict[int, int]
-    ) -> None:
+    def _give(self, process: _Process, number: int, data: bytes) -> None:
         process.task, process.began, process.most_bytes = number, time.monotonic(), 0
         process.inputs += 1
         process.answer.clear()
@@ -149,24 +145,22 @@ class LocalPool:
             raise ValueError("stdin is not a pipe")
         # a process that has died meanwhile is seen at its answers, as one that dies at work
         with suppress(BrokenPipeError):
-            write_all(process.popen.stdin.fileno(), HEADER.pack(len(data[number])) + data[number])
-        del waiting, tries
+            write_all(process.popen.stdin.fileno(), HEADER.pack(len(data)) + data)
 
-    def _answers(self) -> Iterator[tuple[_Process, Failed | None]]:
-        """Processes that are done with their input: with an answer, or ended with the reason."""
-        ready = self._selector.select(_TICK_S)
-        for key, _ in ready:
+    def _answers(self) -> Iterator[tuple[_Process, int, Failed | None]]:
+        """Processes that are done with their input, and which: with an answer (None), or to be ended, with the reason."""
+        for key, _ in self._selector.select(_TICK_S):
             process: _Process = key.data
             if process.task is None:
                 self._end(process, kill=True)  # it died without work
             elif self._whole(process):
-                yield process, None
+                yield process, process.task, None
             elif process.popen.poll() is not None:
-                yield process, self._death(process)
-        for process in self._busy():
+                yield process, process.task, self._death(process)
+        for process in self._processes.copy():
             over = self._over(process)
-            if over:
-                yield process, over
+            if process.task is not None and over:
+                yield process, process.task, over
 
     def _whole(self, process: _Process) -> bool:
         """Takes what there is to read; whether the answer is whole. What a dead process left is not waited for."""

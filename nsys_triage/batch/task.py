@@ -20,7 +20,7 @@ from nsys_triage.batch.messages import (
     packed,
     task_of,
 )
-from nsys_triage.errors import ExportError, InputError, NsysMissingError, TriageError, UsageError, WindowError
+from nsys_triage.errors import CacheError, ExportError, InputError, NsysMissingError, TriageError, UsageError, WindowError
 from nsys_triage.ingest import ExportSettings, Source, open_source
 from nsys_triage.ingest.cache import content_identity
 from nsys_triage.ingest.files import base_name, why
@@ -51,8 +51,11 @@ def run(task: LookTask | JobTask) -> Outcome:
     """The outcome of a task. An error of any kind is an outcome too."""
     try:
         return look(task) if isinstance(task, LookTask) else job(task)
+    except CacheError:
+        # its message names the folder, which must not get into the output
+        return Failed("export", "the cache folder for exports cannot be used: look at `nsys-triage doctor`, or name another with --cache-dir.")
     except TriageError as error:
-        return Failed(next((kind for cls, kind in _KINDS if isinstance(error, cls)), "input"), str(error))
+        return Failed(_kind(error), str(error))
     except MemoryError:
         return Failed("memory", "memory ran out: run it with --jobs 1, or where there is more.")
     except OSError as error:
@@ -60,6 +63,10 @@ def run(task: LookTask | JobTask) -> Outcome:
     except Exception as error:  # noqa: BLE001 - a fault of ours in one trace must not cost the others
         _log.warning("internal error", exc_info=True)
         return Failed("internal", f"internal error ({type(error).__name__}): run `nsys-triage report -vv` on it and report what it prints.")
+
+
+def _kind(error: TriageError) -> FailureKind:
+    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), "input")
 
 
 # --- look -------------------------------------------------------------------------------------------------------
@@ -149,9 +156,10 @@ def _opened(paths: list[Path], settings: ExportSettings) -> tuple[list[Source], 
     for index, path in enumerate(paths):
         try:
             sources.append(open_source(path, settings))
+        except CacheError:
+            raise
         except TriageError as error:
-            kind = next((kind for cls, kind in _KINDS if isinstance(error, cls)), "input")
-            bad[index] = (kind, str(error))
+            bad[index] = (_kind(error), str(error))
     return sources, bad
 
 

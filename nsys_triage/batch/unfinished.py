@@ -37,6 +37,8 @@ def changed(path: Path, size_bytes: int, version: str) -> str | None:
 
 def refused(path: Path) -> str | None:
     """Why a file that is not complete may be so soon: it is open for writing, grows, or was written just now."""
+    if not path.is_file():  # a pipe or a device never becomes complete
+        return None
     writer = open_for_writing(path)
     if writer:
         return _sentence(path, "another program has it open for writing")

@@ -10,6 +10,8 @@ from nsys_triage import __version__
 # name: module of nsys_triage.cli with a click command called `command`
 COMMANDS: Final = {
     "report": "report",
+    "batch": "batch",
+    "compare": "compare",
     "rules": "rules",
     "explain": "explain",
     "doctor": "doctor",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from nsys_triage.compare.noise import Interval, Sample, between, interval, mean
-from nsys_triage.compare.numbers import Numbers
+from nsys_triage.compare.numbers import IDLE, Numbers
 from nsys_triage.result.compare_model import CauseChange, Outcome, TimeChange
 from nsys_triage.result.model import CAUSES
 
@@ -62,28 +62,43 @@ def causes(
     found = []
     for cause in CAUSES:
         values = [[_rate(run, run.ledger[cause], stepwise) for run in side] for side in (before, after)]
-        means = [mean(side) for side in values]
-        if not any(means):
-            continue
-        samples = [_samples(side, cause) if stepwise else None for side in (before, after)]
-        noise, in_steps = None, None
-        if samples[0] and samples[1]:
-            noise = interval(samples[0], samples[1], CAUSE_LEVEL, cause)
-            inside = [mean([s.mean for s in side]) for side in samples if side]
-            if all(run.gpus == 1 for run in (*before, *after)):
-                in_steps = time_change(inside[0], inside[1], noise, reference)
-            if noise:
-                # of the same width, around the window's change
-                shift = (means[1] - means[0]) - (inside[1] - inside[0])
-                noise = Interval(noise.low + shift, noise.high + shift)
-        else:
-            noise = _between(values[0], values[1])
-        found.append(
-            CauseChange(
-                cause=cause, total=time_change(means[0], means[1], noise, reference), in_steps=in_steps
-            )
-        )
+        if any(mean(side) for side in values):
+            total, in_steps = _cause(cause, values, before, after, stepwise, reference)
+            found.append(CauseChange(cause=cause, total=total, in_steps=in_steps))
     return found
+
+
+def idle_time(
+    before: Sequence[Numbers], after: Sequence[Numbers], stepwise: bool, reference: float
+) -> TimeChange:
+    """All idle causes together, as `causes` has each."""
+    values = [[_rate(run, run.span_ns - run.busy_ns, stepwise) for run in side] for side in (before, after)]
+    return _cause(IDLE, values, before, after, stepwise, reference)[0]
+
+
+def _cause(
+    cause: str,
+    values: Sequence[Sequence[float]],
+    before: Sequence[Numbers],
+    after: Sequence[Numbers],
+    stepwise: bool,
+    reference: float,
+) -> tuple[TimeChange, TimeChange | None]:
+    """The window's change and that in the steps; the latter where one GPU makes both the same job's."""
+    means = [mean(side) for side in values]
+    samples = [_samples(side, cause) if stepwise else None for side in (before, after)]
+    if not samples[0] or not samples[1]:
+        return time_change(means[0], means[1], _between(values[0], values[1]), reference), None
+    noise = interval(samples[0], samples[1], CAUSE_LEVEL, cause)
+    inside = [mean([s.mean for s in side]) for side in samples if side]
+    in_steps = None
+    if all(run.gpus == 1 for run in (*before, *after)):
+        in_steps = time_change(inside[0], inside[1], noise, reference)
+    if noise:
+        # of the same width, around the window's change
+        shift = (means[1] - means[0]) - (inside[1] - inside[0])
+        noise = Interval(noise.low + shift, noise.high + shift)
+    return time_change(means[0], means[1], noise, reference), in_steps
 
 
 def _rate(run: Numbers, ns: float, stepwise: bool) -> float:

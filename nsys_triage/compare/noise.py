@@ -86,7 +86,7 @@ def replicates(sample: Sample, seed: str) -> list[float] | None:
 
 
 def _block_length(count: int) -> int:
-    return max(1, round(count ** (1 / 3)))
+    return max(1, round(math.cbrt(count)))
 
 
 def _block_means(values: Sequence[float], draw: random.Random) -> list[float]:
@@ -105,9 +105,7 @@ class Interval:
     high: float
 
 
-def interval(
-    before: Sequence[Sample], after: Sequence[Sample], level: float, seed: str
-) -> Interval | None:
+def interval(before: Sequence[Sample], after: Sequence[Sample], level: float, seed: str) -> Interval | None:
     """The interval of `after - before`, each the mean of its runs' means; None where no noise is known.
 
     The wider of two: from the scatter of the steps (each run drawn anew), and, where a side has repeats, from the

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import UnsetType
 
@@ -18,6 +18,9 @@ ShapeKey = tuple[str, tuple[int, ...], tuple[int, ...]]
 def given(part: T | UnsetType | None) -> T | None:
     """The part, or None where the result does not have it."""
     return None if isinstance(part, UnsetType) else part
+
+
+IDLE: Final = "idle"
 
 
 @dataclass(frozen=True)
@@ -187,11 +190,15 @@ class Numbers:
 
     def ledger_entries(self) -> list[CauseTime]:
         """The mean ledger of the GPUs, causes that occur, in the fixed order."""
-        return [CauseTime(cause=cause, ns=round(self.ledger[cause])) for cause in CAUSES if self.ledger[cause]]
+        return [
+            CauseTime(cause=cause, ns=round(self.ledger[cause])) for cause in CAUSES if self.ledger[cause]
+        ]
 
 
 def _of_step(step: Step, cause: str) -> float | None:
-    """Time of a step under a cause; None where the result does not have it by step."""
+    """Time of a step under a cause, or under all idle ones (IDLE); None where the result does not have it by step."""
+    if cause == IDLE:
+        return float(sum(entry.ns for entry in step.idle))
     if cause not in BUSY_CAUSES:
         return float(sum(entry.ns for entry in step.idle if entry.cause == cause))
     if cause == "communication":
@@ -201,4 +208,6 @@ def _of_step(step: Step, cause: str) -> float | None:
         value = parts[cause]
         return None if value is None else float(value)
     known = [value for value in parts.values() if value is not None]
-    return float(step.busy_ns - step.exposed_communication_ns - sum(known)) if len(known) == len(parts) else None
+    return (
+        float(step.busy_ns - step.exposed_communication_ns - sum(known)) if len(known) == len(parts) else None
+    )

@@ -17,7 +17,10 @@ order of ACTIVITIES, or IDLE. Neighbouring pieces may have the same activity."""
 def activity_unions(work: pl.DataFrame, gpu: int) -> dict[int, pl.DataFrame]:
     """For each activity of that GPU its union as disjoint intervals."""
     rows = work.filter(pl.col("gpu") == gpu)
-    return {code: merge(rows.filter(pl.col("activity") == code)) for code in sorted(rows["activity"].unique().to_list())}
+    return {
+        code: merge(rows.filter(pl.col("activity") == code))
+        for code in sorted(rows["activity"].unique().to_list())
+    }
 
 
 def busy_pieces(work: pl.DataFrame) -> pl.DataFrame:
@@ -29,9 +32,15 @@ def busy_pieces(work: pl.DataFrame) -> pl.DataFrame:
             continue
         first = pl.lit(IDLE, pl.UInt8)
         for bit in sorted(unions, reverse=True):
-            first = pl.when((pl.col("mask") & bit) > 0).then(pl.lit(bit.bit_length() - 1, pl.UInt8)).otherwise(first)
+            first = (
+                pl.when((pl.col("mask") & bit) > 0)
+                .then(pl.lit(bit.bit_length() - 1, pl.UInt8))
+                .otherwise(first)
+            )
         parts.append(
-            paint(unions).select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", first.alias("activity"))
+            paint(unions).select(
+                pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", first.alias("activity")
+            )
         )
     return pl.concat(parts) if parts else pl.DataFrame(schema=PIECES)
 

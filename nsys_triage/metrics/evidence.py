@@ -62,15 +62,24 @@ def _dispatch(calls: pl.DataFrame, os_rows: pl.DataFrame) -> pl.DataFrame:
 def slow_first_launches(trace: Trace, workload: Workload) -> pl.DataFrame:
     """Rows of CALLS (with `call`) that take 1 ms or more and are their process's first launch of a kernel."""
     calls = workload.calls.with_row_index("call")
-    slow = calls.filter(((pl.col("group") & KERNEL_LAUNCH) > 0) & (pl.col("end_ns") - pl.col("start_ns") >= SLOW_FIRST_LAUNCH_NS))
-    kernels = workload.work.filter(pl.col("activity").is_in([COMPUTE, COMMUNICATION]) & pl.col("call").is_not_null())
+    slow = calls.filter(
+        ((pl.col("group") & KERNEL_LAUNCH) > 0)
+        & (pl.col("end_ns") - pl.col("start_ns") >= SLOW_FIRST_LAUNCH_NS)
+    )
+    kernels = workload.work.filter(
+        pl.col("activity").is_in([COMPUTE, COMMUNICATION]) & pl.col("call").is_not_null()
+    )
     if slow.is_empty() or kernels.is_empty():
         return slow.clear()
     launched = kernels.select("pid", "call", trace.kernels["name"].gather(kernels["row"]))
     suspects = launched.join(slow.select("call"), on="call", how="semi").select("pid", "name").unique()
     first = (
         launched.join(suspects, on=["pid", "name"], how="semi")
-        .with_columns(workload.calls["start_ns"].gather(pl.Series(launched.join(suspects, on=["pid", "name"], how="semi")["call"])).alias("at_ns"))
+        .with_columns(
+            workload.calls["start_ns"]
+            .gather(pl.Series(launched.join(suspects, on=["pid", "name"], how="semi")["call"]))
+            .alias("at_ns")
+        )
         .sort("at_ns", "call")
         .unique(["pid", "name"], keep="first")
     )
@@ -78,10 +87,17 @@ def slow_first_launches(trace: Trace, workload: Workload) -> pl.DataFrame:
 
 
 def loader_ranges(trace: Trace, workload: Workload) -> pl.DataFrame:
-    """NVTX ranges (thread, start_ns, end_ns, name) that say data loading and in which the thread launches fewer than three kernels."""
+    """NVTX ranges that say data loading and in which the thread launches fewer than three kernels.
+
+    Columns thread, start_ns, end_ns, name.
+    """
     codes = loading_names(trace.strings, trace.nvtx["name"].drop_nulls().unique())
-    ranges = on_threads(trace.nvtx.filter(pl.col("name").is_in(codes.implode())), workload.threads).select(*_COLUMNS, "name")
-    launched = workload.calls.filter((pl.col("group") & KERNEL_LAUNCH) > 0).select("thread", pl.col("start_ns").alias("at_ns"))
+    ranges = on_threads(trace.nvtx.filter(pl.col("name").is_in(codes.implode())), workload.threads).select(
+        *_COLUMNS, "name"
+    )
+    launched = workload.calls.filter((pl.col("group") & KERNEL_LAUNCH) > 0).select(
+        "thread", pl.col("start_ns").alias("at_ns")
+    )
     return ranges.filter(count_inside(ranges, launched, "thread") < LOADER_MAX_LAUNCHES)
 
 
@@ -94,7 +110,11 @@ def host_layers(trace: Trace, workload: Workload, threads: pl.Series) -> dict[in
     calls = workload.calls if threads.len() == workload.calls["thread"].n_unique() else of(workload.calls)
     overheads = overhead_kinds(of(on_threads(trace.overheads, workload.threads)), trace.strings)
     os_rows = of(on_threads(trace.osrt, workload.threads)).join(
-        os_groups(trace.strings).select("code", "reads"), left_on="name", right_on="code", how="left", maintain_order="left"
+        os_groups(trace.strings).select("code", "reads"),
+        left_on="name",
+        right_on="code",
+        how="left",
+        maintain_order="left",
     )
 
     def grouped(bit: int) -> pl.DataFrame:

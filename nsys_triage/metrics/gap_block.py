@@ -20,7 +20,9 @@ COPY_WORDS: Final = {
 }  # fmt: skip
 
 
-def summarize_gaps(trace: Trace, workload: Workload, table: GapTable, pieces: pl.DataFrame, steps: pl.DataFrame) -> Gaps:
+def summarize_gaps(
+    trace: Trace, workload: Workload, table: GapTable, pieces: pl.DataFrame, steps: pl.DataFrame
+) -> Gaps:
     """The gaps of one GPU; `pieces` are its ledger pieces cut to the window, `steps` all steps of the capture."""
     idle = pieces.filter(pl.col("gap").is_not_null())
     gaps = (
@@ -41,17 +43,30 @@ def summarize_gaps(trace: Trace, workload: Workload, table: GapTable, pieces: pl
 
 
 def _longest(
-    trace: Trace, workload: Workload, table: GapTable, idle: pl.DataFrame, longest: pl.DataFrame, steps: pl.DataFrame
+    trace: Trace,
+    workload: Workload,
+    table: GapTable,
+    idle: pl.DataFrame,
+    longest: pl.DataFrame,
+    steps: pl.DataFrame,
 ) -> list[Gap]:
     facts = table.gaps[longest["gap"]]
     split = by_cause(idle.join(longest.select("gap"), on="gap", how="semi"), "gap")
     placed = in_step(facts.select("pid", pl.col("start_ns").alias("at_ns")), steps)["index"]
     found = []
-    for row, (gap, fact, step) in enumerate(zip(longest.iter_rows(named=True), facts.iter_rows(named=True), placed, strict=True)):
-        own = steps.filter((pl.col("pid") == fact["pid"]) & (pl.col("index") == step)) if step is not None else None
+    for row, (gap, fact, step) in enumerate(
+        zip(longest.iter_rows(named=True), facts.iter_rows(named=True), placed, strict=True)
+    ):
+        own = (
+            steps.filter((pl.col("pid") == fact["pid"]) & (pl.col("index") == step))
+            if step is not None
+            else None
+        )
         place = None
         if own is not None and own.height:
-            place = round((fact["start_ns"] - own["start_ns"][0]) / (own["end_ns"][0] - own["start_ns"][0]), 4)
+            place = round(
+                (fact["start_ns"] - own["start_ns"][0]) / (own["end_ns"][0] - own["start_ns"][0]), 4
+            )
         host = _host_activity(trace, workload, fact)
         found.append(
             Gap(
@@ -83,7 +98,11 @@ def _ended_by(trace: Trace, workload: Workload, work: int) -> str:
 def _longest_inside(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     """Rows that overlap `[start, end)`, with `inside` (ns), the longest first."""
     inside = pl.min_horizontal(pl.col("end_ns"), end) - pl.max_horizontal(pl.col("start_ns"), start)
-    return frame.with_columns(inside.alias("inside")).filter(pl.col("inside") > 0).sort(["inside", "start_ns"], descending=[True, False])
+    return (
+        frame.with_columns(inside.alias("inside"))
+        .filter(pl.col("inside") > 0)
+        .sort(["inside", "start_ns"], descending=[True, False])
+    )
 
 
 def _text(trace: Trace, code: int) -> str | None:
@@ -101,7 +120,9 @@ def _host_activity(trace: Trace, workload: Workload, gap: dict[str, int | None])
     mine = (pl.col("pid") == key["pid"]) & (pl.col("tid") == key["tid"])
     api = _longest_inside(workload.calls.filter(pl.col("thread") == thread), start, end)
     os_calls = _longest_inside(trace.osrt.filter(mine), start, end)
-    around = trace.nvtx.filter(mine & (pl.col("start_ns") <= start) & (pl.col("end_ns") > start)).sort("start_ns", "end_ns", descending=[True, False])
+    around = trace.nvtx.filter(mine & (pl.col("start_ns") <= start) & (pl.col("end_ns") > start)).sort(
+        "start_ns", "end_ns", descending=[True, False]
+    )
     named = workload.api.filter(pl.col("code") == api["name"][0])["api"] if api.height else None
     samples = trace.samples.filter(mine & pl.col("time_ns").is_between(start, end, closed="left"))
     return {
@@ -115,7 +136,12 @@ def _host_activity(trace: Trace, workload: Workload, gap: dict[str, int | None])
 def _cpu(trace: Trace, samples: pl.DataFrame, scheduling: pl.DataFrame, start: int, end: int) -> str | None:
     """What CPU samples or scheduling rows show of the thread; they explain nothing in the ledger."""
     if samples.height:
-        top = samples.drop_nulls("symbol").group_by("symbol").len().sort(["len", "symbol"], descending=[True, False])
+        top = (
+            samples.drop_nulls("symbol")
+            .group_by("symbol")
+            .len()
+            .sort(["len", "symbol"], descending=[True, False])
+        )
         name = _text(trace, top["symbol"][0]) if top.height else None
         return f"{samples.height} samples, most in {name}" if name else f"{samples.height} samples"
     inside = scheduling.sort("time_ns").filter(pl.col("time_ns").is_between(start, end, closed="left"))
@@ -123,5 +149,3 @@ def _cpu(trace: Trace, samples: pl.DataFrame, scheduling: pl.DataFrame, start: i
         return None
     switched = int((~inside["scheduled_in"]).sum())
     return f"off the CPU {switched} times" if switched else "on the CPU"
-
-

@@ -7,7 +7,15 @@ import polars as pl
 
 from nsys_triage.intervals import covered, subtract
 from nsys_triage.metrics.api_names import GRAPH_LAUNCH, os_groups
-from nsys_triage.metrics.work import COPY, DEVICE_TO_HOST, HOST_TO_DEVICE, LARGE_READ_BYTES, UNIFIED_KINDS, Workload, on_threads
+from nsys_triage.metrics.work import (
+    COPY,
+    DEVICE_TO_HOST,
+    HOST_TO_DEVICE,
+    LARGE_READ_BYTES,
+    UNIFIED_KINDS,
+    Workload,
+    on_threads,
+)
 from nsys_triage.trace.model import Schema, Trace
 
 GAPS: Final[Schema] = {
@@ -58,8 +66,14 @@ def copies_after_kernels(trace: Trace, workload: Workload) -> pl.DataFrame:
         workload.work.lazy()
         .with_row_index("work")
         .filter(pl.col("end_ns") > pl.col("start_ns"))
-        .with_columns(((pl.col("activity") == COPY) & pl.col("row").is_in(large_rows.implode())).alias("large"))
-        .with_columns((pl.col("large").shift(1) & (pl.col("gpu") == pl.col("gpu").shift(1))).fill_null(value=False).alias("follows_one"))
+        .with_columns(
+            ((pl.col("activity") == COPY) & pl.col("row").is_in(large_rows.implode())).alias("large")
+        )
+        .with_columns(
+            (pl.col("large").shift(1) & (pl.col("gpu") == pl.col("gpu").shift(1)))
+            .fill_null(value=False)
+            .alias("follows_one")
+        )
         .filter(pl.col("large") & ~pl.col("follows_one"))
         .select("work", "gpu", "start_ns", "end_ns", "pid", "stream", "row")
         .collect()
@@ -84,16 +98,30 @@ def _ended(work: pl.DataFrame) -> pl.DataFrame:
     """
     proper = work.with_row_index("work").filter(pl.col("end_ns") > pl.col("start_ns"))
     parts = [
-        rows.select("work", "gpu", "start_ns", pl.col("end_ns").cum_max().shift(1).alias("reach"), (pl.col("start_ns") == pl.col("start_ns").shift(-1)).alias("tied"))
-        .filter(pl.col("start_ns") > pl.col("reach"))
+        rows.select(
+            "work",
+            "gpu",
+            "start_ns",
+            pl.col("end_ns").cum_max().shift(1).alias("reach"),
+            (pl.col("start_ns") == pl.col("start_ns").shift(-1)).alias("tied"),
+        ).filter(pl.col("start_ns") > pl.col("reach"))
         for rows in proper.partition_by("gpu", maintain_order=True)
     ]
     if not parts:
-        return pl.DataFrame(schema={c: GAPS[c] for c in ("gap", "gpu", "start_ns", "end_ns", "work")} | {"tied": pl.Boolean})
+        return pl.DataFrame(
+            schema={c: GAPS[c] for c in ("gap", "gpu", "start_ns", "end_ns", "work")} | {"tied": pl.Boolean}
+        )
     return (
         pl.concat(parts)
         .with_row_index("gap")
-        .select("gap", "gpu", pl.col("reach").alias("start_ns"), pl.col("start_ns").alias("end_ns"), "work", pl.col("tied").fill_null(value=False))
+        .select(
+            "gap",
+            "gpu",
+            pl.col("reach").alias("start_ns"),
+            pl.col("start_ns").alias("end_ns"),
+            "work",
+            pl.col("tied").fill_null(value=False),
+        )
     )
 
 
@@ -101,7 +129,8 @@ def _launched_first(gaps: pl.DataFrame, workload: Workload) -> pl.DataFrame:
     """Of the operations that start together at the end of those gaps the one launched first: gap, work."""
     candidates = workload.work.with_row_index("work").filter(pl.col("end_ns") > pl.col("start_ns"))
     joined = gaps.select("gap", "gpu", "end_ns").join(
-        candidates.select("work", "gpu", "stream", "correlation", "call", pl.col("start_ns").alias("end_ns")), on=["gpu", "end_ns"]
+        candidates.select("work", "gpu", "stream", "correlation", "call", pl.col("start_ns").alias("end_ns")),
+        on=["gpu", "end_ns"],
     )
     return (
         joined.with_columns(workload.calls["start_ns"].gather(joined["call"]).alias("launch_ns"))
@@ -117,7 +146,9 @@ def _ended_by(workload: Workload) -> pl.DataFrame:
     tied = gaps.filter("tied")
     if tied.height:
         first = _launched_first(tied, workload)
-        gaps = gaps.join(first, on="gap", how="left", suffix="_first", maintain_order="left").with_columns(pl.coalesce("work_first", "work").alias("work"))
+        gaps = gaps.join(first, on="gap", how="left", suffix="_first", maintain_order="left").with_columns(
+            pl.coalesce("work_first", "work").alias("work")
+        )
     work, calls = workload.work, workload.calls
     call = work["call"].gather(gaps["work"])
     return gaps.select("gap", "gpu", "start_ns", "end_ns", "work").with_columns(
@@ -134,7 +165,9 @@ def launch_latency_ns(gaps: pl.DataFrame) -> int:
 
     Over the operations that end a gap and whose launch began inside it; 10 us where there are fewer than 20.
     """
-    inside = gaps.filter(pl.col("launch_start_ns").is_between(pl.col("start_ns"), pl.col("end_ns"), closed="left"))
+    inside = gaps.filter(
+        pl.col("launch_start_ns").is_between(pl.col("start_ns"), pl.col("end_ns"), closed="left")
+    )
     if inside.height < LATENCY_SAMPLES:
         return DEFAULT_LATENCY_NS
     waits = (inside["end_ns"] - inside["launch_end_ns"]).clip(lower_bound=0)
@@ -168,11 +201,17 @@ def _stand_ins(trace: Trace, workload: Workload, gaps: pl.DataFrame) -> pl.Serie
     is recorded there.
     """
     threads, calls = workload.threads, workload.calls
-    launching = calls[workload.work["call"].drop_nulls().unique().sort()].select(
-        "pid", pl.col("start_ns").alias("before_ns"), pl.col("thread").alias("last_thread")
-    ).sort("before_ns", "last_thread")
+    launching = (
+        calls[workload.work["call"].drop_nulls().unique().sort()]
+        .select("pid", pl.col("start_ns").alias("before_ns"), pl.col("thread").alias("last_thread"))
+        .sort("before_ns", "last_thread")
+    )
     with_host = gaps.filter(pl.col("launch_start_ns") > pl.col("start_ns")).select(
-        "gap", "pid", "start_ns", pl.min_horizontal("launch_start_ns", "end_ns").alias("end_ns"), pl.col("launch_thread").alias("thread")
+        "gap",
+        "pid",
+        "start_ns",
+        pl.min_horizontal("launch_start_ns", "end_ns").alias("end_ns"),
+        pl.col("launch_thread").alias("thread"),
     )
     own = gaps["launch_thread"]
     if launching.select("pid", "last_thread").n_unique() == launching["pid"].n_unique():
@@ -187,7 +226,9 @@ def _stand_ins(trace: Trace, workload: Workload, gaps: pl.DataFrame) -> pl.Serie
     columns = ["thread", "start_ns", "end_ns"]
     own_calls = calls.select(columns).filter(pl.col("thread").is_in(chosen.implode()))
     os_rows = on_threads(trace.osrt, threads).filter(pl.col("thread").is_in(chosen.implode()))
-    waits = os_rows.join(os_groups(trace.strings).filter("thread_wait"), left_on="name", right_on="code", how="semi")
+    waits = os_rows.join(
+        os_groups(trace.strings).filter("thread_wait"), left_on="name", right_on="code", how="semi"
+    )
     rows = pl.concat(
         [
             os_rows.select(columns),
@@ -201,7 +242,9 @@ def _stand_ins(trace: Trace, workload: Workload, gaps: pl.DataFrame) -> pl.Serie
     waited = (awake < STAND_IN_AWAKE_NS) & (awake * 2 < length)
     unseen = covered(candidates, rows, "thread") == 0
     stand_in = candidates.filter(waited | unseen).select("gap", "last_thread")
-    return gaps.join(stand_in, on="gap", how="left", maintain_order="left").select(pl.coalesce("last_thread", "launch_thread"))["last_thread"]
+    return gaps.join(stand_in, on="gap", how="left", maintain_order="left").select(
+        pl.coalesce("last_thread", "launch_thread")
+    )["last_thread"]
 
 
 def build_gaps(trace: Trace, workload: Workload, inputs: pl.DataFrame) -> GapTable:
@@ -210,13 +253,23 @@ def build_gaps(trace: Trace, workload: Workload, inputs: pl.DataFrame) -> GapTab
     work = workload.work
     copy_kind = trace.memcpys["copy_kind"]
     is_copy = work["activity"].gather(gaps["work"]) == COPY
-    unified = copy_kind.gather(work["row"].gather(gaps["work"]).zip_with(is_copy, pl.Series([None], dtype=pl.UInt32))).is_in(UNIFIED_KINDS)
-    large_reads = trace.memcpys.with_row_index("row").filter((pl.col("copy_kind") == DEVICE_TO_HOST) & (pl.col("bytes") >= LARGE_READ_BYTES))
+    unified = copy_kind.gather(
+        work["row"].gather(gaps["work"]).zip_with(is_copy, pl.Series([None], dtype=pl.UInt32))
+    ).is_in(UNIFIED_KINDS)
+    large_reads = trace.memcpys.with_row_index("row").filter(
+        (pl.col("copy_kind") == DEVICE_TO_HOST) & (pl.col("bytes") >= LARGE_READ_BYTES)
+    )
     # a copy of no length ends no work
-    is_read = (pl.col("activity") == COPY) & (pl.col("end_ns") > pl.col("start_ns")) & pl.col("row").is_in(large_reads["row"].implode())
-    read_ends = work.filter(is_read).select(
-        "gpu", pl.col("end_ns").alias("start_ns"), pl.lit(value=True).alias("after_large_read")
-    ).unique(["gpu", "start_ns"])
+    is_read = (
+        (pl.col("activity") == COPY)
+        & (pl.col("end_ns") > pl.col("start_ns"))
+        & pl.col("row").is_in(large_reads["row"].implode())
+    )
+    read_ends = (
+        work.filter(is_read)
+        .select("gpu", pl.col("end_ns").alias("start_ns"), pl.lit(value=True).alias("after_large_read"))
+        .unique(["gpu", "start_ns"])
+    )
     faults, matched = clock_faults(workload)
     gaps = (
         gaps.with_columns(
@@ -232,4 +285,6 @@ def build_gaps(trace: Trace, workload: Workload, inputs: pl.DataFrame) -> GapTab
         .with_columns(pl.col("input_copy") & ~pl.col("after_large_read"))
     )
     gaps = gaps.with_columns(_stand_ins(trace, workload, gaps).alias("host_thread")).select(list(GAPS))
-    return GapTable(gaps, launch_latency_ns(gaps), clock_fault=matched > 0 and faults > CLOCK_FAULT_SHARE * matched)
+    return GapTable(
+        gaps, launch_latency_ns(gaps), clock_fault=matched > 0 and faults > CLOCK_FAULT_SHARE * matched
+    )

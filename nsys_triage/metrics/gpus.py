@@ -53,11 +53,11 @@ def _physical(trace: Trace, pairs: list[tuple[int, int]]) -> dict[tuple[int, int
         return {pair: known[pair] for pair in pairs if pair in known}
     visible = trace.info.environment.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        by_ordinal = dict(
-            (ordinal, gpu_id)
+        by_ordinal = {
+            ordinal: gpu_id
             for ordinal, gpu_id in trace.gpu_info.select("cuda_ordinal", "gpu_id").iter_rows()
             if ordinal is not None
-        )
+        }
         # equal ordinals mean that none was recorded: all zero in captures of 2021 and on Windows
         if len(by_ordinal) != trace.gpu_info.height:
             return {}
@@ -68,7 +68,10 @@ def _physical(trace: Trace, pairs: list[tuple[int, int]]) -> dict[tuple[int, int
         if uuid is not None
     }
     # an entry is a GPU's UUID or the beginning of it; plain numbers prove nothing
-    listed = [entry.strip().lower().removeprefix("gpu-") if entry.strip().upper().startswith("GPU-") else "" for entry in visible.split(",")]
+    listed = [
+        entry.strip().lower().removeprefix("gpu-") if entry.strip().upper().startswith("GPU-") else ""
+        for entry in visible.split(",")
+    ]
     found: dict[tuple[int, int], int] = {}
     for pair in pairs:
         entry = listed[pair[1]] if 0 <= pair[1] < len(listed) else ""
@@ -92,7 +95,9 @@ def identify_gpus(trace: Trace, pairs: list[tuple[int, int]]) -> Gpus:
     infos = {row["gpu_id"]: row for row in trace.gpu_info.iter_rows(named=True)}
     # where all GPUs of the machine are of one model, an assumed GPU is of it, too
     models = {row["name"] for row in infos.values()}
-    common = {**next(iter(infos.values())), "uuid": None, "gpu_id": None} if len(models) == 1 and infos else None
+    common = (
+        {**next(iter(infos.values())), "uuid": None, "gpu_id": None} if len(models) == 1 and infos else None
+    )
     found: list[GpuIdentity] = []
     rows: list[tuple[int, int, int]] = []
     for index, (key, of_gpu) in enumerate(sorted(members.items(), key=lambda item: item[1][0])):

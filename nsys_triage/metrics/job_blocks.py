@@ -56,13 +56,26 @@ class Blocks:
 def blocks_of(m: Measurement) -> Blocks:
     """The blocks of a measured trace."""
     rows = m.work.filter(pl.col("activity").is_in([COMPUTE, COMMUNICATION]))
-    durations = rows.select((pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")).group_by("duration_ns").agg(pl.len().cast(pl.Int64).alias("count"))
+    durations = (
+        rows.select((pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
+        .group_by("duration_ns")
+        .agg(pl.len().cast(pl.Int64).alias("count"))
+    )
     ranges, unattributed = m.ranges
-    return Blocks(m.kernels, durations.sort("duration_ns"), m.launches, m.sync, m.copies, m.collectives, ranges, unattributed)
+    return Blocks(
+        m.kernels,
+        durations.sort("duration_ns"),
+        m.launches,
+        m.sync,
+        m.copies,
+        m.collectives,
+        ranges,
+        unattributed,
+    )
 
 
 def weighted_rank(values: Iterable[tuple[int | None, int]], q: int) -> int | None:
-    """The nearest-rank percentile of values with weights: the least that holds q percent of the weight. None without."""
+    """The nearest-rank percentile of weighted values: the least with q percent of the weight up to it; None without."""
     known = sorted((value, weight) for value, weight in values if value is not None and weight > 0)
     need = sum(weight for _, weight in known) * q
     reached = 0
@@ -87,7 +100,12 @@ def _most(values: Iterable[int | None]) -> int | None:
 
 def _buckets(histograms: Sequence[Sequence[Bucket]]) -> list[Bucket]:
     return [
-        Bucket(from_ns=same[0].from_ns, to_ns=same[0].to_ns, count=sum(b.count for b in same), total_ns=sum(b.total_ns for b in same))
+        Bucket(
+            from_ns=same[0].from_ns,
+            to_ns=same[0].to_ns,
+            count=sum(b.count for b in same),
+            total_ns=sum(b.total_ns for b in same),
+        )
         for same in zip(*histograms, strict=True)
     ]
 
@@ -95,7 +113,12 @@ def _buckets(histograms: Sequence[Sequence[Bucket]]) -> list[Bucket]:
 def join_kernels(blocks: Sequence[Blocks]) -> Kernels:
     """The kernels of all traces."""
     parts = [b.kernels for b in blocks]
-    counts = pl.concat([b.durations for b in blocks]).group_by("duration_ns").agg(pl.col("count").sum()).sort("duration_ns")
+    counts = (
+        pl.concat([b.durations for b in blocks])
+        .group_by("duration_ns")
+        .agg(pl.col("count").sum())
+        .sort("duration_ns")
+    )
     reached = counts["count"].cum_sum()
     total = int(counts["count"].sum())
 
@@ -107,7 +130,11 @@ def join_kernels(blocks: Sequence[Blocks]) -> Kernels:
     sum_ns = sum(k.sum_ns for k in parts)
     small_ns = int((small["duration_ns"] * small["count"]).sum())
     classes = [
-        ClassTime(kernel_class=same[0].kernel_class, count=sum(c.count for c in same), total_ns=sum(c.total_ns for c in same))
+        ClassTime(
+            kernel_class=same[0].kernel_class,
+            count=sum(c.count for c in same),
+            total_ns=sum(c.total_ns for c in same),
+        )
         for same in _grouped((c for k in parts for c in k.classes), lambda c: c.kernel_class)
     ]
     return Kernels(
@@ -215,7 +242,12 @@ def join_copies(blocks: Sequence[Blocks]) -> Copies:
     links = {(c.link_bytes_per_s, c.link_name) for c in parts}
     link = links.pop() if len(links) == 1 else (None, None)
     sizes = [
-        SizeBucket(from_bytes=s[0].from_bytes, to_bytes=s[0].to_bytes, count=sum(b.count for b in s), total_bytes=sum(b.total_bytes for b in s))
+        SizeBucket(
+            from_bytes=s[0].from_bytes,
+            to_bytes=s[0].to_bytes,
+            count=sum(b.count for b in s),
+            total_bytes=sum(b.total_bytes for b in s),
+        )
         for s in zip(*[c.sizes for c in parts], strict=True)
     ]
     return Copies(
@@ -245,7 +277,9 @@ def join_collectives(blocks: Sequence[Blocks], events: pl.DataFrame) -> Collecti
                         count=sum(o.count for o in same),
                         total_ns=sum(o.total_ns for o in same),
                         exposed_ns=sum(o.exposed_ns for o in same),
-                        bytes=sum(o.bytes for o in same if o.bytes is not None) if any(o.bytes is not None for o in same) else None,
+                        bytes=sum(o.bytes for o in same if o.bytes is not None)
+                        if any(o.bytes is not None for o in same)
+                        else None,
                     )
                     for same in _grouped((op for b in blocks for op in b.collectives.by_op), lambda op: op.op)
                 ),
@@ -261,13 +295,20 @@ def with_waits(collectives: Collectives, events: pl.DataFrame) -> Collectives:
     if events.is_empty() or not collectives.total_ns:
         return collectives
     wait, transfer = int(events["wait_ns"].sum()), int(events["transfer_ns"].sum())
-    by_op = {op: (int(rows["wait_ns"].sum()), int(rows["transfer_ns"].sum())) for (op,), rows in events.partition_by("op", as_dict=True).items()}
+    by_op = {
+        op: (int(rows["wait_ns"].sum()), int(rows["transfer_ns"].sum()))
+        for (op,), rows in events.partition_by("op", as_dict=True).items()
+    }
     ops = [
-        msgspec.structs.replace(op, wait_ns=by_op[op.op][0], transfer_ns=by_op[op.op][1]) if op.op in by_op else op
+        msgspec.structs.replace(op, wait_ns=by_op[op.op][0], transfer_ns=by_op[op.op][1])
+        if op.op in by_op
+        else op
         for op in collectives.by_op
     ]
     share = round(min(1.0, wait / collectives.total_ns), 6)
-    return msgspec.structs.replace(collectives, wait_ns=wait, transfer_ns=transfer, wait_share=share, by_op=ops)
+    return msgspec.structs.replace(
+        collectives, wait_ns=wait, transfer_ns=transfer, wait_share=share, by_op=ops
+    )
 
 
 def join_ranges(blocks: Sequence[Blocks]) -> list[RangeRow]:

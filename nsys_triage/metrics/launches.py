@@ -9,7 +9,7 @@ from nsys_triage.metrics.api_names import LAUNCH
 from nsys_triage.metrics.histogram import nearest_rank
 from nsys_triage.metrics.window import Window
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, GRAPH, Workload
-from nsys_triage.result.model import LaunchMatch, Launches
+from nsys_triage.result.model import Launches, LaunchMatch
 
 NOT_READY: Final = 600
 BLOCKED_NS: Final = 50_000
@@ -24,8 +24,12 @@ def launch_match(workload: Workload) -> LaunchMatch:
 
 
 def failed_launches(workload: Workload) -> int:
-    """Kernel and graph launch calls of the capture that returned an error (600, not ready, is none): they leave no work."""
-    failed = ((pl.col("group") & LAUNCH) > 0) & (pl.col("return_value") != 0) & (pl.col("return_value") != NOT_READY)
+    """Kernel and graph launch calls of the capture that returned an error (not 600, not ready) and left no work."""
+    failed = (
+        ((pl.col("group") & LAUNCH) > 0)
+        & (pl.col("return_value") != 0)
+        & (pl.col("return_value") != NOT_READY)
+    )
     return int(workload.calls.select(failed.fill_null(value=False).sum()).item())
 
 
@@ -34,7 +38,9 @@ def launched_work(workload: Workload) -> pl.DataFrame:
 
     A graph launch is one launch however many nodes it runs.
     """
-    rows = workload.work.filter(pl.col("call").is_not_null() & pl.col("activity").is_in([COMPUTE, GRAPH, COMMUNICATION]))
+    rows = workload.work.filter(
+        pl.col("call").is_not_null() & pl.col("activity").is_in([COMPUTE, GRAPH, COMMUNICATION])
+    )
     first = (
         rows.lazy()
         .select("call", "start_ns", "gpu")
@@ -46,7 +52,8 @@ def launched_work(workload: Workload) -> pl.DataFrame:
     )
     calls = workload.calls
     return first.with_columns(
-        calls["start_ns"].gather(first["call"]).alias("launch_start_ns"), calls["end_ns"].gather(first["call"]).alias("launch_end_ns")
+        calls["start_ns"].gather(first["call"]).alias("launch_start_ns"),
+        calls["end_ns"].gather(first["call"]).alias("launch_end_ns"),
     )
 
 
@@ -60,9 +67,17 @@ def blocked_launches(pieces: pl.DataFrame, launched: pl.DataFrame) -> pl.DataFra
     if median is None:
         return launched
     long = launched.filter((length >= BLOCKED_NS) & (length >= BLOCKED_TIMES_MEDIAN * median))
-    spans = long.select("gpu", pl.col("launch_start_ns").alias("start_ns"), pl.col("launch_end_ns").alias("end_ns"))
+    spans = long.select(
+        "gpu", pl.col("launch_start_ns").alias("start_ns"), pl.col("launch_end_ns").alias("end_ns")
+    )
     reach = spans.select(pl.col("start_ns").min().alias("low"), pl.col("end_ns").max().alias("high")).row(0)
-    near = pieces.filter(pl.col("gap").is_null() & (pl.col("end_ns") > reach[0]) & (pl.col("start_ns") < reach[1])) if long.height else pieces.clear()
+    near = (
+        pieces.filter(
+            pl.col("gap").is_null() & (pl.col("end_ns") > reach[0]) & (pl.col("start_ns") < reach[1])
+        )
+        if long.height
+        else pieces.clear()
+    )
     busy = covered(spans, near, "gpu")
     return long.filter(busy >= BLOCKED_BUSY_SHARE * (spans["end_ns"] - spans["start_ns"]))
 

@@ -16,7 +16,7 @@ from nsys_triage.metrics.activity import IDLE
 from nsys_triage.metrics.api_names import SYNC
 from nsys_triage.metrics.gaps import GapTable
 from nsys_triage.metrics.work import Workload
-from nsys_triage.result.model import BUSY_CAUSES, CAUSES, Cause, CauseTime
+from nsys_triage.result.model import CAUSES, Cause, CauseTime
 from nsys_triage.trace.model import Schema, Trace
 
 CODE: Final[dict[Cause, int]] = {cause: code for code, cause in enumerate(CAUSES)}
@@ -83,9 +83,20 @@ def _parts(gaps: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
     done = pl.when(waits_itself).then(pl.col("launch_end_ns").clip(cut, pl.col("end_ns"))).otherwise(cut)
     launcher = pl.col("launch_thread").alias("thread")
     no, yes = pl.lit(value=False), pl.lit(value=True)
-    host = gaps.lazy().select("gap", pl.col("host_thread").alias("thread"), "start_ns", cut.alias("end_ns"), yes.alias("host"), no.alias("own_wait"))
-    call = gaps.lazy().select("gap", launcher, cut.alias("start_ns"), done.alias("end_ns"), no.alias("host"), yes.alias("own_wait"))
-    rest = gaps.lazy().select("gap", launcher, done.alias("start_ns"), "end_ns", no.alias("host"), no.alias("own_wait"))
+    host = gaps.lazy().select(
+        "gap",
+        pl.col("host_thread").alias("thread"),
+        "start_ns",
+        cut.alias("end_ns"),
+        yes.alias("host"),
+        no.alias("own_wait"),
+    )
+    call = gaps.lazy().select(
+        "gap", launcher, cut.alias("start_ns"), done.alias("end_ns"), no.alias("host"), yes.alias("own_wait")
+    )
+    rest = gaps.lazy().select(
+        "gap", launcher, done.alias("start_ns"), "end_ns", no.alias("host"), no.alias("own_wait")
+    )
     return pl.concat([host, call, rest]).filter(pl.col("end_ns") > pl.col("start_ns")).collect()
 
 
@@ -102,7 +113,9 @@ def _host_pieces(parts: pl.DataFrame, layers: dict[int, pl.DataFrame]) -> pl.Dat
         return unknown.sort("gap", "start_ns")
     threads = known["thread"].unique()
     chosen = {bit: layer.filter(pl.col("thread").is_in(threads.implode())) for bit, layer in layers.items()}
-    pieces = paint({**chosen, _PART_BIT: known.select("thread", "start_ns", "end_ns")}, "thread", numbered=_PART_BIT)
+    pieces = paint(
+        {**chosen, _PART_BIT: known.select("thread", "start_ns", "end_ns")}, "thread", numbered=_PART_BIT
+    )
     row = pieces["number"]
     named = pieces.select(
         *[known[c].gather(row) for c in ("gap", "host", "own_wait")],
@@ -185,7 +198,11 @@ def _by_evidence(pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _outer_waits(calls: pl.DataFrame) -> pl.DataFrame:
     """Synchronising calls that are not inside another one of their thread: wait (row in CALLS), thread, start, end."""
-    waits = calls.with_row_index("wait").filter((pl.col("group") & SYNC) > 0).select("wait", "thread", "start_ns", "end_ns")
+    waits = (
+        calls.with_row_index("wait")
+        .filter((pl.col("group") & SYNC) > 0)
+        .select("wait", "thread", "start_ns", "end_ns")
+    )
     reach = pl.col("end_ns").cum_max().over("thread").shift(1)
     inside = (pl.col("end_ns") <= reach) & (pl.col("thread") == pl.col("thread").shift(1))
     return waits.filter(~inside.fill_null(value=False))
@@ -198,7 +215,12 @@ def opening_waits(waits: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     A wait for a large read-back does not open a gap.
     """
     candidates = gaps.filter(pl.col("host_thread").is_not_null() & ~pl.col("after_large_read")).select(
-        "gap", "gpu", "pid", "call", pl.col("host_thread").alias("thread"), pl.col("start_ns").alias("gap_start_ns")
+        "gap",
+        "gpu",
+        "pid",
+        "call",
+        pl.col("host_thread").alias("thread"),
+        pl.col("start_ns").alias("gap_start_ns"),
     )
     if waits.is_empty() or candidates.is_empty():
         return candidates.clear().select(
@@ -210,7 +232,9 @@ def opening_waits(waits: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
         left_on="gap_start_ns", right_on="wait_start_ns", by="thread", strategy="backward", allow_exact_matches=False,
         check_sortedness=False,
     )  # fmt: skip
-    opened = (pl.col("wait_end_ns") >= pl.col("gap_start_ns")) & (pl.col("wait") != pl.col("call")).fill_null(value=True)
+    opened = (pl.col("wait_end_ns") >= pl.col("gap_start_ns")) & (pl.col("wait") != pl.col("call")).fill_null(
+        value=True
+    )
     return found.filter(opened.fill_null(value=False)).select(
         "gap", "gpu", "thread", "pid", "gap_start_ns", "wait", "wait_start_ns"
     )
@@ -225,7 +249,11 @@ def _wait_shares(opened: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
     """
     alone = pl.col("step").is_null()
     same_wait = (pl.col("wait") == pl.col("wait").shift(1)) & (pl.col("gpu") == pl.col("gpu").shift(1))
-    since = pl.when(same_wait.fill_null(value=False)).then(pl.col("gap_start_ns").shift(1)).otherwise("wait_start_ns")
+    since = (
+        pl.when(same_wait.fill_null(value=False))
+        .then(pl.col("gap_start_ns").shift(1))
+        .otherwise("wait_start_ns")
+    )
     rows = (
         opened.join(left, on="gap", how="left", maintain_order="left")
         .sort("gpu", "thread", "gap_start_ns", "gap")
@@ -233,7 +261,12 @@ def _wait_shares(opened: pl.DataFrame, left: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col("left_ns").fill_null(0), (pl.col("gap_start_ns") - since).alias("credit"))
         .with_columns(
             # without a step a wait's budget is its own
-            pl.struct("gpu", "thread", pl.when(alone).then(-1).otherwise("step").alias("s"), pl.when(alone).then("wait").alias("w"))
+            pl.struct(
+                "gpu",
+                "thread",
+                pl.when(alone).then(-1).otherwise("step").alias("s"),
+                pl.when(alone).then("wait").alias("w"),
+            )
             .rank("dense")
             .alias("purse")
         )
@@ -255,7 +288,9 @@ def _with_waits(pieces: pl.DataFrame, shares: pl.DataFrame) -> pl.DataFrame:
     with_call = pieces.with_columns(pl.lit(None, pl.UInt32).alias("call"))
     if shares.is_empty():
         return with_call
-    affected = with_call.join(shares, on="gap", how="inner", maintain_order="left").with_columns(length.alias("length"))
+    affected = with_call.join(shares, on="gap", how="inner", maintain_order="left").with_columns(
+        length.alias("length")
+    )
     before = pl.col("length").cum_sum().over("gap") - pl.col("length")
     # gaps are runs of rows: the sum restarts with each
     affected = affected.with_columns((pl.col("ns") - before).clip(0, pl.col("length")).alias("taken"))
@@ -289,19 +324,30 @@ def _in_slices(parts: pl.DataFrame) -> list[pl.DataFrame]:
     if not isinstance(first, int) or not isinstance(last, int):
         return [parts]
     return [
-        parts.filter(pl.col("gap").is_between(low, low + SLICE_GAPS, closed="left")) for low in range(first, last + 1, SLICE_GAPS)
+        parts.filter(pl.col("gap").is_between(low, low + SLICE_GAPS, closed="left"))
+        for low in range(first, last + 1, SLICE_GAPS)
     ]
 
 
 def _explained(parts: pl.DataFrame, layers: dict[int, pl.DataFrame], table: GapTable) -> pl.DataFrame:
-    """The pieces of those parts with what direct evidence says: gap, host, start_ns, end_ns, mask, input_copy, own_wait and cause."""
+    """The pieces of those parts with what direct evidence says.
+
+    Columns gap, host, start_ns, end_ns, mask, input_copy, own_wait and cause.
+    """
     low, high = parts["start_ns"].min(), parts["end_ns"].max()
-    near = {bit: layer.filter((pl.col("end_ns") > low) & (pl.col("start_ns") < high)) for bit, layer in layers.items()}
+    near = {
+        bit: layer.filter((pl.col("end_ns") > low) & (pl.col("start_ns") < high))
+        for bit, layer in layers.items()
+    }
     pieces = _by_evidence(_with_gap_facts(_host_pieces(parts, near), table))
-    return pieces.select("gap", "host", "start_ns", "end_ns", pl.col("mask").cast(pl.Int16), "input_copy", "own_wait", "cause")
+    return pieces.select(
+        "gap", "host", "start_ns", "end_ns", pl.col("mask").cast(pl.Int16), "input_copy", "own_wait", "cause"
+    )
 
 
-def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table: GapTable, steps: pl.DataFrame) -> Ledger:
+def build_ledger(
+    trace: Trace, workload: Workload, activity: pl.DataFrame, table: GapTable, steps: pl.DataFrame
+) -> Ledger:
     """The partition of every GPU's time over the whole capture.
 
     `activity` as `busy_pieces` gives it, `steps` as `metrics.steps` does (pid, index, start_ns, end_ns). Without
@@ -320,30 +366,44 @@ def build_ledger(trace: Trace, workload: Workload, activity: pl.DataFrame, table
     explained = [busy]
     for gpu in sorted(gaps["gpu"].unique().to_list()):
         numbers = gaps.filter(pl.col("gpu") == gpu)["gap"]
-        own = parts.filter(pl.col("gap").is_between(numbers.min(), numbers.max()))  # gaps are numbered GPU by GPU
+        own = parts.filter(
+            pl.col("gap").is_between(numbers.min(), numbers.max())
+        )  # gaps are numbered GPU by GPU
         of_gpu = _idle_pieces(own, layers, table, opened.filter(pl.col("gpu") == gpu), waits)
-        explained.append(of_gpu.select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", "cause", "gap", "call"))
+        explained.append(
+            of_gpu.select(pl.lit(gpu, pl.UInt16).alias("gpu"), "start_ns", "end_ns", "cause", "gap", "call")
+        )
         del own, of_gpu
     del activity, busy, parts, layers
     return Ledger(_in_order(explained))
 
 
 def _idle_pieces(
-    parts: pl.DataFrame, layers: dict[int, pl.DataFrame], table: GapTable, opened: pl.DataFrame, waits: pl.DataFrame
+    parts: pl.DataFrame,
+    layers: dict[int, pl.DataFrame],
+    table: GapTable,
+    opened: pl.DataFrame,
+    waits: pl.DataFrame,
 ) -> pl.DataFrame:
     """The idle time of one GPU with its causes; `opened` are its gaps that a wait opened."""
     pieces = pl.concat([_explained(some, layers, table) for some in _in_slices(parts)])
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    left = pieces.lazy().filter(pl.col("cause") == _LEFT).group_by("gap").agg(length.alias("left_ns")).collect()
+    left = (
+        pieces.lazy().filter(pl.col("cause") == _LEFT).group_by("gap").agg(length.alias("left_ns")).collect()
+    )
     return _with_wait_named(_by_rest(_with_waits(pieces, _wait_shares(opened, left))), waits, table.gaps)
 
 
 def _in_order(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """The parts as one frame (schema LEDGER) sorted by gpu and start; column by column, since it is the largest of all."""
+    """The parts as one frame (LEDGER) sorted by gpu and start, made column by column: it is the largest of all."""
     whole = pl.concat(parts, rechunk=False)
     parts.clear()
     several = whole["gpu"].n_unique() > 1
-    order = whole.select(pl.arg_sort_by("gpu", "start_ns")).to_series() if several else whole["start_ns"].arg_sort()
+    order = (
+        whole.select(pl.arg_sort_by("gpu", "start_ns")).to_series()
+        if several
+        else whole["start_ns"].arg_sort()
+    )
     columns = []
     for name in LEDGER:
         columns.append(whole[name].gather(order))
@@ -359,11 +419,21 @@ def _with_wait_named(pieces: pl.DataFrame, waits: pl.DataFrame, gaps: pl.DataFra
         return pieces
     open_pieces = pieces[rows]
     gap = open_pieces["gap"]
-    thread = pl.select(pl.when(open_pieces["host"]).then(gaps["host_thread"].gather(gap)).otherwise(gaps["launch_thread"].gather(gap)).alias("thread"))
+    thread = pl.select(
+        pl.when(open_pieces["host"])
+        .then(gaps["host_thread"].gather(gap))
+        .otherwise(gaps["launch_thread"].gather(gap))
+        .alias("thread")
+    )
     named = (
         open_pieces.select("start_ns", rows, thread["thread"])
         .sort("start_ns")
-        .join_asof(waits.select("wait", "thread", "start_ns").sort("start_ns"), on="start_ns", by="thread", check_sortedness=False)
+        .join_asof(
+            waits.select("wait", "thread", "start_ns").sort("start_ns"),
+            on="start_ns",
+            by="thread",
+            check_sortedness=False,
+        )
         .sort("_row")
     )
     return pieces.with_columns(pieces["call"].scatter(named["_row"], named["wait"]))
@@ -373,10 +443,19 @@ def _in_steps(opened: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """The opened gaps with the index of the step of their process in which they begin; null outside of steps."""
     if steps.is_empty() or opened.is_empty():
         return opened.with_columns(pl.lit(None, pl.Int64).alias("step"))
-    bounds = steps.select("pid", pl.col("index").cast(pl.Int64).alias("step"), pl.col("start_ns").alias("step_start_ns"), pl.col("end_ns").alias("step_end_ns"))
+    bounds = steps.select(
+        "pid",
+        pl.col("index").cast(pl.Int64).alias("step"),
+        pl.col("start_ns").alias("step_start_ns"),
+        pl.col("end_ns").alias("step_end_ns"),
+    )
     found = opened.sort("gap_start_ns").join_asof(
-        bounds.sort("step_start_ns"), left_on="gap_start_ns", right_on="step_start_ns", by="pid", check_sortedness=False
+        bounds.sort("step_start_ns"),
+        left_on="gap_start_ns",
+        right_on="step_start_ns",
+        by="pid",
+        check_sortedness=False,
     )
-    return found.with_columns(pl.when(pl.col("gap_start_ns") < pl.col("step_end_ns")).then("step").alias("step")).drop(
-        "step_start_ns", "step_end_ns"
-    )
+    return found.with_columns(
+        pl.when(pl.col("gap_start_ns") < pl.col("step_end_ns")).then("step").alias("step")
+    ).drop("step_start_ns", "step_end_ns")

@@ -25,7 +25,19 @@ from nsys_triage.metrics.timeline import build_timeline
 from nsys_triage.metrics.waits import summarize_sync
 from nsys_triage.metrics.window import Window, WindowRequest, resolve_window
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, COPY, GRAPH, MEMSET, Workload, build_workload
-from nsys_triage.result.model import BUSY_CAUSES, Collectives, Copies, Gpu, Kernels, Launches, RangeRow, Steps, Sync, Timeline, WholeCapture
+from nsys_triage.result.model import (
+    BUSY_CAUSES,
+    Collectives,
+    Copies,
+    Gpu,
+    Kernels,
+    Launches,
+    RangeRow,
+    Steps,
+    Sync,
+    Timeline,
+    WholeCapture,
+)
 from nsys_triage.result.model import Warning as CaptureWarning
 from nsys_triage.trace.model import Trace
 
@@ -66,7 +78,9 @@ class Measurement:
     @cached_property
     def kernels(self) -> Kernels:
         """The kernels of the window."""
-        return summarize_kernels(self.workload.kernels(self.trace, self.work), self.workload.names, self.workload.gpus.limits())
+        return summarize_kernels(
+            self.workload.kernels(self.trace, self.work), self.workload.names, self.workload.gpus.limits()
+        )
 
     @cached_property
     def launch_shapes(self) -> pl.DataFrame:
@@ -148,7 +162,9 @@ def _gpu(m: Measurement, gpu: GpuIdentity) -> Gpu:
         rows = cut_work.filter(pl.col("activity").is_in(activities))
         return int(merge(rows).select(length.sum()).item())
 
-    kernels = cut_work.filter(pl.col("activity").is_in([COMPUTE, COMMUNICATION]) & (pl.col("end_ns") > pl.col("start_ns")))
+    kernels = cut_work.filter(
+        pl.col("activity").is_in([COMPUTE, COMMUNICATION]) & (pl.col("end_ns") > pl.col("start_ns"))
+    )
     exposed_copies = pieces.filter(pl.col("cause") == CODE["copy"]).select("start_ns", "end_ns")
     own_inputs = m.inputs.filter(pl.col("gpu") == gpu.index).select("start_ns", "end_ns")
     info = gpu.info or {}
@@ -179,7 +195,9 @@ def _gpu(m: Measurement, gpu: GpuIdentity) -> Gpu:
         ),
         ledger=causes,
         gaps=summarize_gaps(m.trace, m.workload, m.gaps, pieces, m.steps.steps),
-        metrics=summarize_gpu_metrics(m.trace.gpu_metrics, gpu.gpu_id, low, high) if gpu.gpu_id is not None else None,
+        metrics=summarize_gpu_metrics(m.trace.gpu_metrics, gpu.gpu_id, low, high)
+        if gpu.gpu_id is not None
+        else None,
         exposed_input_copy_ns=int(covered(exposed_copies, own_inputs).sum()),
         sm_count=_number(info.get("sm_count")),
         compute_capability=f"{major}.{minor}" if major is not None else None,
@@ -188,4 +206,3 @@ def _gpu(m: Measurement, gpu: GpuIdentity) -> Gpu:
 
 def _number(value: int | str | None) -> int | None:
     return value if isinstance(value, int) else None
-

@@ -37,11 +37,21 @@ class Period:
 
 def launch_sequence(trace: Trace, workload: Workload, pid: int) -> pl.DataFrame:
     """Kernels and graph executions of a process in launch order: token (name), at_ns (launch call), end_ns (work)."""
-    rows = workload.work.filter((pl.col("pid") == pid) & pl.col("activity").is_in([COMPUTE, COMMUNICATION, GRAPH]))
+    rows = workload.work.filter(
+        (pl.col("pid") == pid) & pl.col("activity").is_in([COMPUTE, COMMUNICATION, GRAPH])
+    )
     calls = workload.calls
     graph = rows["activity"] == GRAPH
-    kernel_name = trace.kernels["name"].gather(rows["row"].zip_with(~graph, pl.Series([None], dtype=pl.UInt32))).cast(pl.Int64)
-    exec_id = trace.graphs["graph_exec"].gather(rows["row"].zip_with(graph, pl.Series([None], dtype=pl.UInt32))).cast(pl.Int64)
+    kernel_name = (
+        trace.kernels["name"]
+        .gather(rows["row"].zip_with(~graph, pl.Series([None], dtype=pl.UInt32)))
+        .cast(pl.Int64)
+    )
+    exec_id = (
+        trace.graphs["graph_exec"]
+        .gather(rows["row"].zip_with(graph, pl.Series([None], dtype=pl.UInt32)))
+        .cast(pl.Int64)
+    )
     return (
         rows.with_columns(
             pl.coalesce(kernel_name, -1 - exec_id).alias("token"),
@@ -54,7 +64,7 @@ def launch_sequence(trace: Trace, workload: Workload, pid: int) -> pl.DataFrame:
 
 
 def _distances(sequence: pl.DataFrame) -> pl.DataFrame:
-    """Per token how often it occurs, its most frequent distance and that distance's share: token, count, distance, share."""
+    """Per token how often it occurs and its most frequent distance: token, count, distance, times, share."""
     return (
         sequence.lazy()
         .select("token", pl.int_range(pl.len(), dtype=pl.Int64).alias("position"))
@@ -73,13 +83,17 @@ def _distances(sequence: pl.DataFrame) -> pl.DataFrame:
 def _best_distance(tokens: pl.Series, distances: pl.DataFrame) -> tuple[int, float] | None:
     n = tokens.len()
     tried = (
-        distances.filter((pl.col("share") >= 0.5) & pl.col("distance").is_between(MIN_LENGTH, n // MIN_PERIODS))
+        distances.filter(
+            (pl.col("share") >= 0.5) & pl.col("distance").is_between(MIN_LENGTH, n // MIN_PERIODS)
+        )
         .group_by("distance")
         .agg(pl.len().alias("names"))
         .sort("names", "distance", descending=[True, False])
         .head(CANDIDATES)["distance"]
     )
-    agreements = [(d, float((tokens.slice(d) == tokens.slice(0, n - d)).mean() or 0.0)) for d in tried.to_list()]  # type: ignore[arg-type]
+    agreements = [
+        (d, float((tokens.slice(d) == tokens.slice(0, n - d)).mean() or 0.0)) for d in tried.to_list()
+    ]  # type: ignore[arg-type]
     if not agreements:
         return None
     best = max(agreement for _, agreement in agreements)
@@ -121,12 +135,18 @@ def find_period(trace: Trace, workload: Workload, pid: int) -> Period | None:
     # the last one counts if a whole period, or nearly, follows it; it ends with its device work
     rest = numbered.slice(starts["position"][-1])
     if rest.height >= WHOLE * length:
-        ends = pl.concat([starts["start_ns"].slice(1), rest.head(length).select(pl.col("end_ns").max())["end_ns"]])
+        ends = pl.concat(
+            [starts["start_ns"].slice(1), rest.head(length).select(pl.col("end_ns").max())["end_ns"]]
+        )
     else:
         ends, starts = starts["start_ns"].slice(1), starts.head(-1)
     if starts.height < MIN_PERIODS:
         return None
     # a step begins on the GPU: the host may be hundreds of launches ahead of it
     steps = pl.DataFrame({"start_ns": starts["start_ns"], "end_ns": ends})
-    texts = workload.names.filter(pl.col("code") == token)["own_name"] if token >= 0 else pl.Series(["CUDA graph"])
+    texts = (
+        workload.names.filter(pl.col("code") == token)["own_name"]
+        if token >= 0
+        else pl.Series(["CUDA graph"])
+    )
     return Period(length, agreement, texts[0], steps)

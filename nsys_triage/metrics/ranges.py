@@ -38,9 +38,17 @@ class LaunchOrder:
         slices = [pl.DataFrame(schema={"low": pl.Int64, "high": pl.Int64})]
         for (thread,), union in merge(ranges, "thread").partition_by("thread", as_dict=True).items():
             if thread in self.at_ns:
-                low, high = (self.at_ns[thread].search_sorted(union[c], side="left").cast(pl.Int64) + self.first[thread] for c in ("start_ns", "end_ns"))
+                low, high = (
+                    self.at_ns[thread].search_sorted(union[c], side="left").cast(pl.Int64)
+                    + self.first[thread]
+                    for c in ("start_ns", "end_ns")
+                )
                 slices.append(pl.DataFrame({"low": low, "high": high}))
-        rows = pl.concat(slices).filter(pl.col("high") > pl.col("low")).select(pl.int_ranges("low", "high").alias("row").explode())
+        rows = (
+            pl.concat(slices)
+            .filter(pl.col("high") > pl.col("low"))
+            .select(pl.int_ranges("low", "high").alias("row").explode())
+        )
         return self.rows[rows["row"]]
 
 
@@ -67,7 +75,9 @@ def _in_time(ranges: pl.DataFrame, workload: Workload, window: Window) -> dict[s
     totals = dict.fromkeys(names["text"].to_list(), 0)
     for (pid, _), own in window.rows(workload.work).partition_by("pid", "gpu", as_dict=True).items():
         spans = merge(numbered.filter(pl.col("pid") == pid), "name")
-        inside = spans.select("name", covered(spans, own).alias("ns")).group_by("name").agg(pl.col("ns").sum())
+        inside = (
+            spans.select("name", covered(spans, own).alias("ns")).group_by("name").agg(pl.col("ns").sum())
+        )
         for name, ns in inside.iter_rows():
             totals[names["text"][name]] += ns
     return totals

@@ -16,9 +16,22 @@ from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, on_threads
 from nsys_triage.result.model import Gpu
 from nsys_triage.trace.model import Schema
 
-RANK_VARIABLES: Final = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
+RANK_VARIABLES: Final = (
+    "RANK",
+    "SLURM_PROCID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+)
 LOCAL_RANK_VARIABLES: Final = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
-WORLD_VARIABLES: Final = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+WORLD_VARIABLES: Final = (
+    "WORLD_SIZE",
+    "SLURM_NTASKS",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+)
 NODE_VARIABLES: Final = ("NODE_RANK", "GROUP_RANK", "SLURM_NODEID")
 
 COLLECTIVES: Final[Schema] = {
@@ -33,7 +46,10 @@ COLLECTIVES: Final[Schema] = {
 
 KERNELS_BY_NAME: Final[Schema] = {"name": pl.String, "count": pl.Int64, "total_ns": pl.Int64}
 KEPT_NAMES: Final = 40
-_MPI_COLLECTIVE: Final = r"^(P?MPI_)(I?(allreduce|reduce|bcast|barrier|allgather|gather|scatter|alltoall|reduce_scatter|scan|exscan)v?w?(_block)?)"
+_MPI_COLLECTIVE: Final = (
+    r"(?i)^P?MPI_I?(allreduce|reduce|bcast|barrier|allgather|gather|scatter|alltoall|reduce_scatter|scan|exscan)"
+    r"v?w?(_block)?$"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +89,9 @@ def environment_number(environment: dict[str, str], names: tuple[str, ...]) -> i
 
 def communicators(m: Measurement) -> pl.DataFrame:
     """NCCL calls with a recorded communicator, on the host: thread, start_ns, end_ns, communicator, rank, bytes."""
-    texts = m.trace.strings.join(m.trace.nvtx.select("payload").drop_nulls().unique(), left_on="code", right_on="payload", how="semi")
+    texts = m.trace.strings.join(
+        m.trace.nvtx.select("payload").drop_nulls().unique(), left_on="code", right_on="payload", how="semi"
+    )
     parsed = texts.select(
         "code",
         # an unsigned 64-bit number, often above 2^63: kept as text
@@ -93,10 +111,20 @@ def _with_communicator(rows: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """`rows` (thread and launch_ns of collectives) with the communicator of the NCCL call that launched each, or ""."""
     if calls.is_empty():
         return rows.with_columns(pl.lit("").alias("communicator"))
-    found = rows.with_row_index("_row").sort("launch_ns").join_asof(
-        calls.select("thread", "communicator", pl.col("start_ns").alias("call_ns"), pl.col("end_ns").alias("call_end_ns")).sort("call_ns"),
-        left_on="launch_ns", right_on="call_ns", by="thread", check_sortedness=False,
-    )  # fmt: skip
+    of_host = calls.select(
+        "thread", "communicator", pl.col("start_ns").alias("call_ns"), pl.col("end_ns").alias("call_end_ns")
+    )
+    found = (
+        rows.with_row_index("_row")
+        .sort("launch_ns")
+        .join_asof(
+            of_host.sort("call_ns"),
+            left_on="launch_ns",
+            right_on="call_ns",
+            by="thread",
+            check_sortedness=False,
+        )
+    )
     inside = (pl.col("launch_ns") < pl.col("call_end_ns")).fill_null(value=False)
     return (
         found.with_columns(pl.when(inside).then("communicator").otherwise(pl.lit("")).alias("communicator"))
@@ -113,7 +141,9 @@ def _collectives(m: Measurement, pid: int, calls: pl.DataFrame) -> pl.DataFrame:
         m.trace.kernels["name"].gather(work["row"]).alias("code"),
         api["thread"].gather(work["call"]),
         api["start_ns"].gather(work["call"]).alias("launch_ns"),
-    ).join(m.workload.names.filter("collective").select("code", "operation"), on="code", maintain_order="left")
+    ).join(
+        m.workload.names.filter("collective").select("code", "operation"), on="code", maintain_order="left"
+    )
     rows = _with_communicator(rows.sort("start_ns", "gpu", "stream"), calls)
     low, high = m.window.start_ns, m.window.end_ns
     return (
@@ -132,10 +162,12 @@ def _collectives(m: Measurement, pid: int, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _mpi(m: Measurement, pid: int) -> pl.DataFrame:
     """The MPI collectives of a process' host side, where there is no NCCL (schema COLLECTIVES)."""
-    rows = m.trace.host_communication.filter(pl.col("pid") == pid).join(m.trace.strings, left_on="name", right_on="code", maintain_order="left")
+    rows = m.trace.host_communication.filter(pl.col("pid") == pid).join(
+        m.trace.strings, left_on="name", right_on="code", maintain_order="left"
+    )
     return (
         rows.with_columns(pl.col("text").str.to_lowercase().alias("op"))
-        .filter(pl.col("text").str.contains(f"(?i){_MPI_COLLECTIVE}"))
+        .filter(pl.col("text").str.contains(_MPI_COLLECTIVE))
         .sort("start_ns", "end_ns")
         .select(
             pl.lit("").alias("communicator"), pl.lit(0, pl.Int64).alias("stream"), "op", "start_ns",
@@ -149,7 +181,10 @@ def _kernels_by_name(m: Measurement, pid: int) -> pl.DataFrame:
     """The compute kernels of a process in the window that take most time, by name (schema KERNELS_BY_NAME)."""
     work = m.work.filter((pl.col("pid") == pid) & (pl.col("activity") == COMPUTE))
     named = work.with_columns(m.trace.kernels["name"].gather(work["row"]).alias("code"))
-    totals = named.group_by("code").agg(pl.len().cast(pl.Int64).alias("count"), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("total_ns"))
+    totals = named.group_by("code").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        (pl.col("end_ns") - pl.col("start_ns")).sum().alias("total_ns"),
+    )
     return (
         totals.join(m.workload.names.select("code", "text"), on="code")
         .select(pl.col("text").alias("name"), "count", "total_ns")
@@ -164,7 +199,7 @@ def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
     alone = len({pid for gpu in m.gpus for pid in gpu.processes}) == 1
     own_rank = environment_number(env, RANK_VARIABLES) if alone else None
     calls = communicators(m)
-    recorded = {pid: rank for pid, rank in calls.select("pid", "rank").drop_nulls().unique().iter_rows()}
+    recorded: dict[int, int] = dict(calls.select("pid", "rank").drop_nulls().unique().iter_rows())
     parts = []
     pids = sorted({(min(gpu.device_ids), pid) for gpu in m.gpus for pid in gpu.processes})
     for pid in dict.fromkeys(pid for _, pid in pids):

@@ -42,7 +42,9 @@ class Job:
     events: pl.DataFrame  # EVENTS
 
 
-def numbered(parts: Sequence[RankPart]) -> tuple[dict[int, RankPart], Literal["environment", "assumed", "mixed"], list[str]]:
+def numbered(
+    parts: Sequence[RankPart],
+) -> tuple[dict[int, RankPart], Literal["environment", "assumed", "mixed"], list[str]]:
     """Rank numbers: from the environment (or what NCCL recorded), else in the order given; never from a file name.
 
     A number that two traces claim is the first one's; the other gets the lowest free number, and a note says so.
@@ -54,16 +56,22 @@ def numbered(parts: Sequence[RankPart]) -> tuple[dict[int, RankPart], Literal["e
         if part.known_rank is None:
             rest.append(part)
         elif part.known_rank in found:
-            notes.append(f"Two traces say that they are rank {part.known_rank}: {part.file} is given another number.")
+            notes.append(
+                f"Two traces say that they are rank {part.known_rank}: {part.file} is given another number."
+            )
             rest.append(part)
         else:
             found[part.known_rank] = part
-    source: Literal["environment", "assumed", "mixed"] = "environment" if not rest else "mixed" if found else "assumed"
+    source: Literal["environment", "assumed", "mixed"] = (
+        "environment" if not rest else "mixed" if found else "assumed"
+    )
     for part in rest:
         number = next(n for n in range(len(parts) + 1) if n not in found)
         found[number] = part
     if source != "environment":
-        notes.append("Rank numbers without an entry in the environment are assumed from the order of files and devices.")
+        notes.append(
+            "Rank numbers without an entry in the environment are assumed from the order of files and devices."
+        )
     return dict(sorted(found.items())), source, notes
 
 
@@ -72,7 +80,11 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
 
     Matching counts from the start of the capture; only events that every rank which has them made in its window count.
     """
-    rows = [part.collectives.with_columns(pl.lit(rank, pl.Int64).alias("rank")) for rank, part in parts.items() if part.collectives.height]
+    rows = [
+        part.collectives.with_columns(pl.lit(rank, pl.Int64).alias("rank"))
+        for rank, part in parts.items()
+        if part.collectives.height
+    ]
     if len(rows) < 2:
         return pl.DataFrame(schema=EVENTS), []
     # streams tell lanes apart only where no communicator is recorded
@@ -84,7 +96,12 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
         .sort("rank", *keys, "start_ns", "duration_ns")
         .with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).over("rank", *keys).alias("nth"))
     )
-    counts = every.group_by("rank", *keys).len("n").group_by(keys).agg(pl.col("n").min().alias("common"), pl.col("n").max().alias("most"), pl.len().alias("ranks"))
+    counts = (
+        every.group_by("rank", *keys)
+        .len("n")
+        .group_by(keys)
+        .agg(pl.col("n").min().alias("common"), pl.col("n").max().alias("most"), pl.len().alias("ranks"))
+    )
     common = counts.filter(pl.col("ranks") > 1)
     matched = (
         every.join(common, on=keys)
@@ -100,7 +117,10 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
     notes = []
     if uneven.height:
         left_out = int((uneven["most"] - uneven["common"]).sum())
-        notes.append(f"The ranks do not have the same number of collectives: up to {units.count(left_out)} that only some have are left out.")
+        notes.append(
+            "The ranks do not have the same number of collectives:"
+            f" up to {units.count(left_out)} that only some have are left out."
+        )
     return matched, notes
 
 
@@ -128,7 +148,10 @@ def _about_worlds(parts: dict[int, RankPart]) -> list[str]:
     worlds = sorted({p.world_size for p in parts.values() if p.world_size})
     notes = []
     if len(worlds) > 1:
-        notes.append(f"The traces come from jobs of different size ({', '.join(map(str, worlds))} ranks): they may be of different jobs.")
+        notes.append(
+            f"The traces come from jobs of different size ({', '.join(map(str, worlds))} ranks):"
+            " they may be of different jobs."
+        )
     elif worlds and len(parts) > worlds[0]:
         notes.append(f"There are {len(parts)} ranks here, more than the {worlds[0]} that the job has.")
     return notes
@@ -142,20 +165,29 @@ def _residual(parts: dict[int, RankPart], events: pl.DataFrame) -> list[str]:
         return []
     one_file = len({p.file_index for p in parts.values()}) == 1
     if not one_file and (None in hosts or len(hosts) != 1 or len(clocks) != len(parts)):
-        return ["The traces come from several hosts, or do not say: their clocks are not aligned, and nothing here needs that."]
+        return [
+            "The traces come from several hosts, or do not say: their clocks are not aligned,"
+            " and nothing here needs that."
+        ]
     shifts = pl.DataFrame(
         {"rank": list(parts), "shift": [0 if one_file else clocks[r] - min(clocks.values()) for r in parts]},
         schema={"rank": pl.Int64, "shift": pl.Int64},
     )
-    ends = events.join(shifts, on="rank").with_columns((pl.col("start_ns") + pl.col("duration_ns") + pl.col("shift")).alias("end_ns"))
-    apart = ends.group_by("event").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("apart"))["apart"]
+    ends = events.join(shifts, on="rank").with_columns(
+        (pl.col("start_ns") + pl.col("duration_ns") + pl.col("shift")).alias("end_ns")
+    )
+    apart = ends.group_by("event").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("apart"))[
+        "apart"
+    ]
     median = apart.quantile(0.5, interpolation="lower")
     how = "On one clock" if one_file else "Aligned by the start of the sessions"
-    return [f"{how}, the ranks end a collective within {units.time(int(median or 0))} of each other (median)."]
+    return [
+        f"{how}, the ranks end a collective within {units.time(int(median or 0))} of each other (median)."
+    ]
 
 
 def missing_ranks(job: Job) -> list[int]:
-    """Ranks that the job has and no trace is of: up to the world size where it is recorded, else gaps between numbers."""
+    """Ranks without a trace: up to the world size where it is recorded, else gaps between the numbers."""
     worlds = {p.world_size for p in job.parts.values() if p.world_size}
     if job.source == "assumed":
         return []
@@ -199,6 +231,8 @@ def ranks_block(job: Job) -> Ranks:
         per_rank=rows,
         source=job.source,
         world_size=max(worlds) if len(worlds) == 1 else None,
-        straggler_reason=straggler_reason(job.parts, straggler) if straggler is not None and (share or 0) >= MEANINGFUL_VOTES else None,
+        straggler_reason=straggler_reason(job.parts, straggler)
+        if straggler is not None and (share or 0) >= MEANINGFUL_VOTES
+        else None,
         notes=job.notes,
     )

@@ -1,5 +1,6 @@
 """What each step went to, which are slow, and whether they are slow at regular intervals."""
 
+from itertools import pairwise
 from typing import Final
 
 import polars as pl
@@ -45,7 +46,7 @@ def slow_steps(durations: pl.Series) -> pl.Series:
 def periodic_stall(indices: list[int], durations: list[int], slow: list[bool]) -> PeriodicStall | None:
     """Slow steps at regular intervals: every n-th step, three of them at least. None where they are not regular."""
     at = [i for i, is_slow in zip(indices, slow, strict=True) if is_slow]
-    distances = [b - a for a, b in zip(at, at[1:], strict=False)]
+    distances = [b - a for a, b in pairwise(at)]
     if len(at) < STALLS:
         return None
     every = max(set(distances), key=lambda d: (distances.count(d), -d))
@@ -64,9 +65,15 @@ def causes_by_step(pieces: pl.DataFrame, steps: pl.DataFrame, gpus: list[int]) -
     """
     rows = pl.int_range(steps.height, dtype=pl.Int64, eager=True)
     parts = [pl.DataFrame(schema={"row": pl.Int64, "cause": pl.UInt8, "ns": pl.Int64})]
-    for (gpu, cause), own in pieces.filter(pl.col("gpu").is_in(gpus)).partition_by("gpu", "cause", as_dict=True).items():
+    for (gpu, cause), own in (
+        pieces.filter(pl.col("gpu").is_in(gpus)).partition_by("gpu", "cause", as_dict=True).items()
+    ):
         ns = time_before(own, steps["end_ns"]) - time_before(own, steps["start_ns"])
-        parts.append(pl.DataFrame({"row": rows, "cause": pl.repeat(cause, rows.len(), dtype=pl.UInt8, eager=True), "ns": ns}))
+        parts.append(
+            pl.DataFrame(
+                {"row": rows, "cause": pl.repeat(cause, rows.len(), dtype=pl.UInt8, eager=True), "ns": ns}
+            )
+        )
         del gpu
     return (
         pl.concat(parts)
@@ -81,7 +88,11 @@ def _listed(steps: pl.DataFrame) -> pl.DataFrame:
     """At most LISTED rows: all of them, or the slow and start-up ones and an even choice of the others."""
     if steps.height <= LISTED:
         return steps
-    marked = steps.filter(pl.col("slow") | pl.col("startup")).sort("duration_ns", "index", descending=[True, False]).head(LISTED // 2)
+    marked = (
+        steps.filter(pl.col("slow") | pl.col("startup"))
+        .sort("duration_ns", "index", descending=[True, False])
+        .head(LISTED // 2)
+    )
     others = steps.join(marked.select("index"), on="index", how="anti")
     every = -(-others.height // (LISTED - marked.height))
     return pl.concat([marked, others.gather_every(every)]).sort("index")
@@ -94,9 +105,9 @@ def summarize_steps(workload: Workload, pieces: pl.DataFrame, table: StepTable, 
     # the process' last step has no next one to end at: what was queued ahead of the GPU lies in it, so it is not judged
     last = table.steps.filter(pl.col("pid").is_in(steps["pid"].implode())).select(pl.col("index").max())
     slow = slow_steps(steady["duration_ns"]) & ~steady["index"].is_in(last["index"])
-    marked = steps.join(steady.select("index").with_columns(slow.alias("slow")), on="index", how="left").with_columns(
-        pl.col("slow").fill_null(value=False)
-    )
+    marked = steps.join(
+        steady.select("index").with_columns(slow.alias("slow")), on="index", how="left"
+    ).with_columns(pl.col("slow").fill_null(value=False))
     pid = int(steps["pid"][0]) if steps.height else -1
     return Steps(
         source=table.source,
@@ -117,9 +128,13 @@ def _items(workload: Workload, pieces: pl.DataFrame, steps: pl.DataFrame) -> lis
     pid = int(steps["pid"][0])
     gpus = [gpu.index for gpu in workload.gpus.all if pid in gpu.processes]
     split = causes_by_step(pieces, steps, gpus)
-    waits = workload.calls.filter((pl.col("group") & SYNC) > 0).select("pid", pl.col("start_ns").alias("at_ns"))
+    waits = workload.calls.filter((pl.col("group") & SYNC) > 0).select(
+        "pid", pl.col("start_ns").alias("at_ns")
+    )
     calls = count_inside(steps, waits, "pid").to_list()
-    by_row: dict[int, list[CauseTime]] = {row: cause_times(rows) for (row,), rows in split.group_by(["row"], maintain_order=True)}  # type: ignore[misc]
+    by_row: dict[int, list[CauseTime]] = {
+        row: cause_times(rows) for (row,), rows in split.group_by(["row"], maintain_order=True)
+    }  # type: ignore[misc]
     items = []
     for row, step in enumerate(steps.iter_rows(named=True)):
         times = by_row.get(row, [])

@@ -22,7 +22,9 @@ MIN_STEPS: Final = 3
 LAUNCHES_INSIDE: Final = 0.5
 WITHIN_FACTOR: Final = 2.0
 WITHIN_SHARE: Final = 0.5
-_STEP_WORDS: Final = re.compile(r"(?:^|[^a-z])(?:train(?:ing)?[ _]?step|step|iter(?:ation)?|batch|mini[ _-]?batch)(?:$|[^a-z])")
+_STEP_WORDS: Final = re.compile(
+    r"(?:^|[^a-z])(?:train(?:ing)?[ _]?step|step|iter(?:ation)?|batch|mini[ _-]?batch)(?:$|[^a-z])"
+)
 _NOT_STEPS: Final = re.compile(r"epoch|optimizer|\.step|norm|zero_grad")
 
 
@@ -52,8 +54,12 @@ def _pattern(name: str) -> str:
 def _candidates(trace: Trace, workload: Workload) -> pl.DataFrame:
     """Kinds of NVTX ranges that could be steps: pid, thread, pattern, count, inside_share, median_ns, within_share."""
     used = trace.nvtx.select("name").drop_nulls().unique()
-    texts = trace.strings.join(used, left_on="code", right_on="name", how="semi").filter(pl.col("text").str.strip_chars() != "")
-    kinds = texts.select("code", pl.Series("pattern", [_pattern(text) for text in texts["text"]], dtype=pl.String))
+    texts = trace.strings.join(used, left_on="code", right_on="name", how="semi").filter(
+        pl.col("text").str.strip_chars() != ""
+    )
+    kinds = texts.select(
+        "code", pl.Series("pattern", [_pattern(text) for text in texts["text"]], dtype=pl.String)
+    )
     ranges = (
         on_threads(trace.nvtx, workload.threads)
         .join(kinds, left_on="name", right_on="code", maintain_order="left")
@@ -61,21 +67,32 @@ def _candidates(trace: Trace, workload: Workload) -> pl.DataFrame:
         .with_columns(pl.struct("thread", "pattern").rank("dense").alias("kind_id"))
     )
     counts = ranges.group_by("kind_id").len().filter(pl.col("len") >= MIN_STEPS)
-    return ranges.join(counts, on="kind_id", how="semi").select("kind_id", "pid", "thread", "pattern", "start_ns", "end_ns").sort(
-        "kind_id", "start_ns", "end_ns"
+    return (
+        ranges.join(counts, on="kind_id", how="semi")
+        .select("kind_id", "pid", "thread", "pattern", "start_ns", "end_ns")
+        .sort("kind_id", "start_ns", "end_ns")
     )
 
 
 def _judged(ranges: pl.DataFrame, workload: Workload) -> pl.DataFrame:
     """One row per kind of range that qualifies: kind_id, pid, pattern, count, inside_share."""
-    launched = workload.calls.filter((pl.col("group") & LAUNCH) > 0).select("pid", pl.col("start_ns").alias("at_ns"))
+    launched = workload.calls.filter((pl.col("group") & LAUNCH) > 0).select(
+        "pid", pl.col("start_ns").alias("at_ns")
+    )
     totals = launched.group_by("pid").len("launches")
     length = pl.col("end_ns") - pl.col("start_ns")
     previous = pl.col("end_ns").shift(1).over("kind_id")
     return (
-        ranges.with_columns(count_inside(ranges, launched, "pid").alias("inside"), (pl.col("start_ns") < previous).fill_null(value=False).alias("overlaps"))
+        ranges.with_columns(
+            count_inside(ranges, launched, "pid").alias("inside"),
+            (pl.col("start_ns") < previous).fill_null(value=False).alias("overlaps"),
+        )
         .with_columns(length.alias("length"), length.median().over("kind_id").alias("median"))
-        .with_columns(pl.col("length").is_between(pl.col("median") / WITHIN_FACTOR, pl.col("median") * WITHIN_FACTOR).alias("within"))
+        .with_columns(
+            pl.col("length")
+            .is_between(pl.col("median") / WITHIN_FACTOR, pl.col("median") * WITHIN_FACTOR)
+            .alias("within")
+        )
         .group_by("kind_id")
         .agg(
             pl.col("pid", "pattern").first(), pl.len().alias("count"), pl.col("inside").sum().cast(pl.Int64),
@@ -90,10 +107,14 @@ def _judged(ranges: pl.DataFrame, workload: Workload) -> pl.DataFrame:
 
 def _chosen(kinds: pl.DataFrame) -> list[int]:
     """One kind per process: one that is named like a step first, then the one that is least often (the outermost)."""
-    named = [bool(_STEP_WORDS.search(p.lower())) and not _NOT_STEPS.search(p.lower()) for p in kinds["pattern"]]
+    named = [
+        bool(_STEP_WORDS.search(p.lower())) and not _NOT_STEPS.search(p.lower()) for p in kinds["pattern"]
+    ]
     epoch = ["epoch" in p.lower() for p in kinds["pattern"]]
     ranked = (
-        kinds.with_columns(pl.Series("named", named, dtype=pl.Boolean), pl.Series("epoch", epoch, dtype=pl.Boolean))
+        kinds.with_columns(
+            pl.Series("named", named, dtype=pl.Boolean), pl.Series("epoch", epoch, dtype=pl.Boolean)
+        )
         .filter(~pl.col("epoch"))
         .sort(["pid", "named", "count", "total_ns", "kind_id"], descending=[False, True, False, True, False])
     )
@@ -114,10 +135,17 @@ def _from_ranges(trace: Trace, workload: Workload) -> tuple[pl.DataFrame, str] |
 
 
 def _start_to_start(ranges: pl.DataFrame, workload: Workload) -> pl.DataFrame:
-    """Steps from ranges (pid, start_ns, end_ns, sorted): each ends where the next begins, the last with its range or its device work."""
+    """Steps from sorted ranges (pid, start_ns, end_ns): each ends where the next begins.
+
+    The last one ends with its range or with its device work, whichever is later.
+    """
     launched = workload.work.filter(pl.col("call").is_not_null()).select("pid", "end_ns", "call")
     launched = launched.with_columns(workload.calls["start_ns"].gather(launched["call"]).alias("launch_ns"))
-    last = ranges.group_by("pid", maintain_order=True).last().select("pid", pl.col("start_ns").alias("last_start_ns"), pl.col("end_ns").alias("last_end_ns"))
+    last = (
+        ranges.group_by("pid", maintain_order=True)
+        .last()
+        .select("pid", pl.col("start_ns").alias("last_start_ns"), pl.col("end_ns").alias("last_end_ns"))
+    )
     ends = (
         launched.join(last, on="pid")
         .filter(pl.col("launch_ns").is_between(pl.col("last_start_ns"), pl.col("last_end_ns"), closed="left"))
@@ -126,7 +154,10 @@ def _start_to_start(ranges: pl.DataFrame, workload: Workload) -> pl.DataFrame:
     )
     return (
         ranges.join(ends, on="pid", how="left", maintain_order="left")
-        .with_columns(pl.col("start_ns").shift(-1).over("pid").alias("next_ns"), pl.int_range(pl.len(), dtype=pl.UInt32).over("pid").alias("index"))
+        .with_columns(
+            pl.col("start_ns").shift(-1).over("pid").alias("next_ns"),
+            pl.int_range(pl.len(), dtype=pl.UInt32).over("pid").alias("index"),
+        )
         .with_columns(pl.coalesce("next_ns", pl.max_horizontal("end_ns", "work_end_ns")).alias("end_ns"))
         .select(list(STEPS))
     )
@@ -142,14 +173,18 @@ def _from_period(trace: Trace, workload: Workload) -> tuple[pl.DataFrame, str, s
         return None
     frames = [
         period.steps.select(
-            pl.lit(pid, pl.Int32).alias("pid"), pl.int_range(pl.len(), dtype=pl.UInt32).alias("index"), "start_ns", "end_ns"
+            pl.lit(pid, pl.Int32).alias("pid"),
+            pl.int_range(pl.len(), dtype=pl.UInt32).alias("index"),
+            "start_ns",
+            "end_ns",
         )
         for pid, period in found
     ]
     _, first = max(found, key=lambda item: (item[1].steps.height, -item[0]))
     note = (
         f"Found from the launch sequence, not recorded: it repeats every {first.length} launches"
-        f" ({100 * first.agreement:.0f} % of them agree with the ones a period later). A step of equal parts may show as its parts."
+        f" ({100 * first.agreement:.0f} % of them agree with the ones a period later)."
+        " A step of equal parts may show as its parts."
     )
     return pl.concat(frames), first.name, note
 
@@ -163,18 +198,28 @@ def find_steps(trace: Trace, workload: Workload) -> StepTable:
     periodic = _from_period(trace, workload)
     if periodic is not None:
         return StepTable(periodic[0], "periodicity", periodic[1], periodic[2])
-    return StepTable(pl.DataFrame(schema=STEPS), "none", None, "Neither NVTX ranges nor the launch sequence repeat.")
+    return StepTable(
+        pl.DataFrame(schema=STEPS), "none", None, "Neither NVTX ranges nor the launch sequence repeat."
+    )
 
 
 def in_step(moments: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """`moments` (pid, at_ns) in their order with `index` of the step of that process that holds each; null outside."""
     if steps.is_empty() or moments.is_empty():
         return moments.with_columns(pl.lit(None, pl.UInt32).alias("index"))
-    bounds = steps.select("pid", "index", pl.col("start_ns").alias("step_start_ns"), pl.col("end_ns").alias("step_end_ns"))
+    bounds = steps.select(
+        "pid", "index", pl.col("start_ns").alias("step_start_ns"), pl.col("end_ns").alias("step_end_ns")
+    )
     return (
         moments.with_row_index("_row")
         .sort("at_ns")
-        .join_asof(bounds.sort("step_start_ns"), left_on="at_ns", right_on="step_start_ns", by="pid", check_sortedness=False)
+        .join_asof(
+            bounds.sort("step_start_ns"),
+            left_on="at_ns",
+            right_on="step_start_ns",
+            by="pid",
+            check_sortedness=False,
+        )
         .with_columns(pl.when(pl.col("at_ns") < pl.col("step_end_ns")).then("index").alias("index"))
         .sort("_row")
         .drop("_row", "step_start_ns", "step_end_ns")

@@ -32,7 +32,9 @@ _SAYS: Final = {
 
 def _same_kernels(own: pl.DataFrame, other: pl.DataFrame) -> tuple[float, float]:
     """For kernels that both ranks run: how many more times this one launches them, and how much longer one takes."""
-    both = own.join(other, on="name", suffix="_other").filter((pl.col("count") > 0) & (pl.col("total_ns_other") > 0))
+    both = own.join(other, on="name", suffix="_other").filter(
+        (pl.col("count") > 0) & (pl.col("total_ns_other") > 0)
+    )
     if both.is_empty():
         return 1.0, 1.0
     more = float(both["count"].sum()) / float(both["count_other"].sum())
@@ -43,13 +45,16 @@ def _same_kernels(own: pl.DataFrame, other: pl.DataFrame) -> tuple[float, float]
 
 
 def straggler_reason(parts: Mapping[int, RankPart], straggler: int) -> str | None:
-    """One sentence on what the straggler spends more time on than the median of the others; None where nothing differs."""
+    """What the straggler spends more time on than the median of the others; None where nothing differs."""
     own = parts[straggler]
     others = [part for rank, part in parts.items() if rank != straggler]
     if not others:
         return None
     causes = {cause for part in parts.values() for cause in part.ledger} - set(WAITING)
-    more = {cause: own.ledger.get(cause, 0) - median_low(p.ledger.get(cause, 0) for p in others) for cause in causes}
+    more = {
+        cause: own.ledger.get(cause, 0) - median_low(p.ledger.get(cause, 0) for p in others)
+        for cause in causes
+    }
     cause = max(more, key=lambda c: (more[c], c), default=None)
     span = own.span_ns / max(1, len(own.gpus))
     if cause is None or more[cause] < DIFFERENCE_SHARE * span:
@@ -57,11 +62,13 @@ def straggler_reason(parts: Mapping[int, RankPart], straggler: int) -> str | Non
     amount = f"{units.time(more[cause])} more than the median of the others"
     if cause != "compute":
         return f"Rank {straggler} is late because {_SAYS.get(cause, cause)}: {amount}."
-    middle = sorted(others, key=lambda p: (p.ledger.get("compute", 0), p.file_index, p.pid))[(len(others) - 1) // 2]
+    middle = sorted(others, key=lambda p: (p.ledger.get("compute", 0), p.file_index, p.pid))[
+        (len(others) - 1) // 2
+    ]
     launches, longer = _same_kernels(own.kernels, middle.kernels)
     if longer >= SLOWER and longer - 1 >= abs(launches - 1):
         return (
-            f"Rank {straggler} is late because the same kernels take {units.count(round(longer, 2))} times as long on its GPU"
-            f" ({amount}): look at its clocks, power and temperature, and at who else uses it."
+            f"Rank {straggler} is late because the same kernels take {units.count(round(longer, 2))} times as long"
+            f" on its GPU ({amount}): look at its clocks, power and temperature, and at who else uses it."
         )
     return f"Rank {straggler} is late because it computes more: {amount}."

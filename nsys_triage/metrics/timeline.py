@@ -21,7 +21,11 @@ STEP_MARKS: Final = 150
 
 def _edges(window: Window, bins: int) -> pl.Series:
     span = window.end_ns - window.start_ns
-    return pl.Series([window.start_ns + span * i // bins for i in range(bins + 1)], dtype=pl.Int64).unique().sort()
+    return (
+        pl.Series([window.start_ns + span * i // bins for i in range(bins + 1)], dtype=pl.Int64)
+        .unique()
+        .sort()
+    )
 
 
 def _binned(kinds: dict[str, pl.DataFrame], edges: pl.Series) -> pl.DataFrame:
@@ -31,7 +35,9 @@ def _binned(kinds: dict[str, pl.DataFrame], edges: pl.Series) -> pl.DataFrame:
     nothing lies are left out.
     """
     bins = pl.int_range(edges.len() - 1, dtype=pl.Int64, eager=True)
-    times = [pl.DataFrame({"bin": bins, "what": what, "ns": time_in(own, edges)}) for what, own in kinds.items()]
+    times = [
+        pl.DataFrame({"bin": bins, "what": what, "ns": time_in(own, edges)}) for what, own in kinds.items()
+    ]
     best = (
         pl.concat([pl.DataFrame(schema={"bin": pl.Int64, "what": pl.String, "ns": pl.Int64}), *times])
         .filter(pl.col("ns") > 0)
@@ -41,10 +47,14 @@ def _binned(kinds: dict[str, pl.DataFrame], edges: pl.Series) -> pl.DataFrame:
     begin, end = edges.gather(best["bin"]), edges.gather(best["bin"] + 1)
     new_run = (best["bin"] != best["bin"].shift(1) + 1) | (best["what"] != best["what"].shift(1))
     return (
-        best.with_columns(begin.alias("start_ns"), end.alias("end_ns"), new_run.fill_null(value=True).cum_sum().alias("run"))
+        best.with_columns(
+            begin.alias("start_ns"), end.alias("end_ns"), new_run.fill_null(value=True).cum_sum().alias("run")
+        )
         .group_by("run", maintain_order=True)
         .agg(pl.col("start_ns").first(), pl.col("end_ns").last(), pl.col("what").first(), pl.col("ns").sum())
-        .with_columns((pl.col("ns") / (pl.col("end_ns") - pl.col("start_ns"))).round(4).clip(0, 1).alias("share"))
+        .with_columns(
+            (pl.col("ns") / (pl.col("end_ns") - pl.col("start_ns"))).round(4).clip(0, 1).alias("share")
+        )
     )
 
 
@@ -56,23 +66,29 @@ def _row(label: str, kind: RowKind, marks: pl.DataFrame) -> Row:
 def _host_rows(trace: Trace, workload: Workload) -> list[tuple[str, dict[str, pl.DataFrame]]]:
     """The thread of each process that launches most: its label, and when it was in which kind of call."""
     launching = workload.calls.filter((pl.col("group") & LAUNCH) > 0).group_by("pid", "thread").len()
-    busiest = launching.sort(["pid", "len", "thread"], descending=[False, True, False]).unique("pid", keep="first", maintain_order=True)
+    busiest = launching.sort(["pid", "len", "thread"], descending=[False, True, False]).unique(
+        "pid", keep="first", maintain_order=True
+    )
     rows = []
     for pid, thread, _ in busiest.head(HOST_ROWS).iter_rows():
-        kinds: dict[str, pl.DataFrame] = {}
         calls = workload.calls.filter(pl.col("thread") == thread)
         os_rows = on_threads(trace.osrt, workload.threads).filter(pl.col("thread") == thread)
         waits = merge(calls.filter((pl.col("group") & SYNC) > 0))
         in_os = subtract(os_rows, waits)
-        for name, frame in (("sync", waits), ("os", in_os), ("api", subtract(calls, pl.concat([waits, in_os])))):
-            if frame.height:
-                kinds[name] = frame
-        rows.append((f"process {pid} launching thread", kinds))
+        kinds = {"sync": waits, "os": in_os, "api": subtract(calls, pl.concat([waits, in_os]))}
+        rows.append(
+            (f"process {pid} launching thread", {name: own for name, own in kinds.items() if own.height})
+        )
     return rows
 
 
 def build_timeline(
-    trace: Trace, workload: Workload, pieces: pl.DataFrame, window: Window, steps: pl.DataFrame, marks: int = MARKS
+    trace: Trace,
+    workload: Workload,
+    pieces: pl.DataFrame,
+    window: Window,
+    steps: pl.DataFrame,
+    marks: int = MARKS,
 ) -> Timeline:
     """Rows for the GPUs (busy and idle), the launching threads and the steps, of at most `marks` marks.
 
@@ -89,13 +105,27 @@ def build_timeline(
         kinds = {CAUSES[code]: frame for (code,), frame in own.items()}
         label = f"GPU {gpu.index}" + (f" ({gpu.name})" if gpu.name else "")
         rows.append(_row(label, "gpu", _binned({c: f for c, f in kinds.items() if c in BUSY_CAUSES}, edges)))
-        rows.append(_row(f"{label} idle", "idle", _binned({c: f for c, f in kinds.items() if c not in BUSY_CAUSES}, edges)))
+        rows.append(
+            _row(
+                f"{label} idle",
+                "idle",
+                _binned({c: f for c, f in kinds.items() if c not in BUSY_CAUSES}, edges),
+            )
+        )
     rows += [_row(label, "host", _binned(kinds, edges)) for label, kinds in hosts]
     if steps.height:
         chosen = steps.gather_every(-(-steps.height // step_marks))
         shown = [
-            Mark(start_ns=start, end_ns=end, what="startup" if startup else "steady", share=1.0, text=f"step {index}")
-            for index, start, end, startup in chosen.select("index", "start_ns", "end_ns", "startup").iter_rows()
+            Mark(
+                start_ns=start,
+                end_ns=end,
+                what="startup" if startup else "steady",
+                share=1.0,
+                text=f"step {index}",
+            )
+            for index, start, end, startup in chosen.select(
+                "index", "start_ns", "end_ns", "startup"
+            ).iter_rows()
         ]
         rows.append(Row(label="steps", kind="steps", marks=shown))
     return Timeline(bin_ns=(window.end_ns - window.start_ns) // bins, rows=rows)

@@ -54,7 +54,9 @@ class Window:
     def block(self) -> WindowBlock:
         """The window as the contract has it."""
         extra = {"name": self.name} if self.name is not None else {}
-        return WindowBlock(start_ns=self.start_ns, end_ns=self.end_ns, mode=self.mode, excluded=self.excluded, **extra)
+        return WindowBlock(
+            start_ns=self.start_ns, end_ns=self.end_ns, mode=self.mode, excluded=self.excluded, **extra
+        )
 
 
 def parse_window(text: str) -> WindowRequest:
@@ -72,7 +74,8 @@ def parse_window(text: str) -> WindowRequest:
         low, high = 0, 0
     if not colon or low >= high:
         raise UsageError(
-            f"--window {text!r} is neither auto, all, START:END in seconds with START before END (as 4.02:14.3), nor nvtx:NAME."
+            f"--window {text!r} is neither auto, all, START:END in seconds with START before END (as 4.02:14.3),"
+            " nor nvtx:NAME."
         )
     return WindowRequest(mode="user", start_ns=low, end_ns=high)
 
@@ -92,7 +95,9 @@ def startup_steps(durations: list[int]) -> int:
     that of their last third. Otherwise 0.
     """
     count = 0
-    while len(durations) - count - 1 >= STEPS_LEFT and durations[count] > LONG_STEP * _median(durations[count + 1 :]):
+    while len(durations) - count - 1 >= STEPS_LEFT and durations[count] > LONG_STEP * _median(
+        durations[count + 1 :]
+    ):
         count += 1
     rest = durations[count:]
     third = max(1, len(rest) // 3)
@@ -106,7 +111,9 @@ def _loading(trace: Trace, workload: Workload) -> pl.DataFrame:
     calls = workload.calls
     launching = calls["thread"].gather(workload.work["call"].drop_nulls().unique()).unique()
     columns = ["pid", "start_ns", "end_ns"]
-    by_call = calls.filter(((pl.col("group") & (MODULE_LOAD | ALLOCATION)) > 0) & pl.col("thread").is_in(launching.implode()))
+    by_call = calls.filter(
+        ((pl.col("group") & (MODULE_LOAD | ALLOCATION)) > 0) & pl.col("thread").is_in(launching.implode())
+    )
     rows = on_threads(overhead_kinds(trace.overheads, trace.strings).filter("loading"), workload.threads)
     by_row = rows.filter(pl.col("thread").is_in(launching.implode()))
     return pl.concat([by_call.select(columns), by_row.select(columns)]).sort("end_ns", "start_ns")
@@ -127,7 +134,9 @@ def _after_loading(loading: pl.DataFrame, work: pl.DataFrame) -> int | None:
     return int(ends[long[0]])
 
 
-def _steady_start(trace: Trace, workload: Workload, steps: pl.DataFrame, pid: int, loading: pl.DataFrame) -> tuple[int, int, str] | None:
+def _steady_start(
+    workload: Workload, steps: pl.DataFrame, pid: int, loading: pl.DataFrame
+) -> tuple[int, int, str] | None:
     """Where a process' steady state begins: (time, leading steps that are start-up, why), or None."""
     work = workload.work.filter(pl.col("pid") == pid)
     first_ns = int(work["start_ns"].min())  # type: ignore[arg-type]
@@ -137,7 +146,11 @@ def _steady_start(trace: Trace, workload: Workload, steps: pl.DataFrame, pid: in
         slow = startup_steps((own["end_ns"] - own["start_ns"]).to_list())
         begin = int(own["start_ns"][slow])
         if slow:
-            return begin, slow, f"{slow} slow first step{'s' if slow > 1 else ''}: more than {LONG_STEP} times the median of those after"
+            return (
+                begin,
+                slow,
+                f"{units.plural(slow, 'slow first step')}: more than {LONG_STEP} times the median of those after",
+            )
         between = loaded.filter((pl.col("end_ns") > first_ns) & (pl.col("start_ns") < begin))
         if between.height and begin > first_ns and _enough_left(work, begin):
             return begin, 0, "modules were loaded or memory was first allocated before the first step"
@@ -157,7 +170,7 @@ def _auto(trace: Trace, workload: Workload, table: StepTable, whole: tuple[int, 
     found = [
         (pid, start)
         for pid in sorted(workload.work["pid"].unique().to_list())
-        if (start := _steady_start(trace, workload, table.steps, pid, loading)) is not None
+        if (start := _steady_start(workload, table.steps, pid, loading)) is not None
     ]
     startup = {pid: start[1] for pid, start in found if start[1]}
     if not found:
@@ -177,7 +190,9 @@ def _nvtx(trace: Trace, name: str) -> tuple[int, int]:
     codes = trace.strings.filter(pl.col("text") == name)["code"]
     ranges = trace.nvtx.filter(pl.col("name").is_in(codes.implode()))
     if ranges.is_empty():
-        raise WindowError(f"{trace.info.file} has no NVTX range named {name!r}; the report lists the names that it has.")
+        raise WindowError(
+            f"{trace.info.file} has no NVTX range named {name!r}; the report lists the names that it has."
+        )
     return int(ranges["start_ns"].min()), int(ranges["end_ns"].max())  # type: ignore[arg-type]
 
 

@@ -79,15 +79,28 @@ def _device_rows(trace: Trace, communication: pl.Series) -> pl.DataFrame:
             continue
         kind = pl.lit(activity, pl.UInt8)
         if name == "kernels":
-            kind = pl.when(pl.col("name").is_in(communication.implode())).then(COMMUNICATION).otherwise(COMPUTE).cast(pl.UInt8)
+            kind = (
+                pl.when(pl.col("name").is_in(communication.implode()))
+                .then(COMMUNICATION)
+                .otherwise(COMPUTE)
+                .cast(pl.UInt8)
+            )
         parts.append(
             frame.lazy().select(
-                "start_ns", "end_ns", kind.alias("activity"), "pid", "device", "stream", "correlation",
+                "start_ns",
+                "end_ns",
+                kind.alias("activity"),
+                "pid",
+                "device",
+                "stream",
+                "correlation",
                 pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"),
-            )  # fmt: skip
+            )
         )
     if not parts:
-        return pl.DataFrame(schema={c: t for c, t in WORK.items() if c not in ("gpu", "call")} | {"device": pl.Int32})
+        return pl.DataFrame(
+            schema={c: t for c, t in WORK.items() if c not in ("gpu", "call")} | {"device": pl.Int32}
+        )
     return pl.concat(parts).collect()
 
 
@@ -114,7 +127,13 @@ def _calls(trace: Trace, threads: pl.DataFrame, api: pl.DataFrame) -> pl.DataFra
     grouped = (
         on_threads(trace.api, threads)
         .lazy()
-        .join(api.lazy().select("code", "group"), left_on="name", right_on="code", how="left", maintain_order="left")
+        .join(
+            api.lazy().select("code", "group"),
+            left_on="name",
+            right_on="code",
+            how="left",
+            maintain_order="left",
+        )
         .with_columns(pl.col("group").fill_null(0), (-pl.col("end_ns")).alias("_longest"))
     )
     return grouped.sort("thread", "start_ns", "_longest", maintain_order=True).select(list(CALLS)).collect()
@@ -130,7 +149,13 @@ def _launched_by(work: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
         # ids are unique per process; where a damaged trace repeats one, the first call stands
         .unique("key", keep="first", maintain_order=True)
     )
-    return work.lazy().select(key).join(launching, on="key", how="left", maintain_order="left").select("call").collect()["call"]
+    return (
+        work.lazy()
+        .select(key)
+        .join(launching, on="key", how="left", maintain_order="left")
+        .select("call")
+        .collect()["call"]
+    )
 
 
 def build_workload(trace: Trace) -> Workload:
@@ -155,7 +180,7 @@ def build_workload(trace: Trace) -> Workload:
 
 
 def _with_blocking_copies(trace: Trace, work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """CALLS in which what waits has the SYNC bit: by name, blocking copies, and copies of pageable memory that did block.
+    """CALLS in which what waits has the SYNC bit: by name, and copies that block or, pageable, did block.
 
     A `cudaMemcpyAsync` with a pageable side blocked where its call returned at or after the end of its copy.
     """

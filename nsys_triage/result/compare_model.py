@@ -108,7 +108,9 @@ class Comparability(_Part):
 class CompareVerdict(_Part):
     """What changed, in one sentence, and what else matters."""
 
-    outcome: Literal["identical", "faster", "slower", "no_change", "inconclusive"]
+    outcome: Literal[
+        "identical", "faster", "slower", "mixed", "no_change", "inconclusive"
+    ]  # mixed: steps and whole disagree
     metric: Literal["step_time", "same_launches"] | None
     sentence: str
     details: list[str]
@@ -167,7 +169,9 @@ class KernelChanges(_Part):
     """All kernels of both sides, those whose time changed most first."""
 
     sums: KernelSums
-    same_launches: TimeChange | None  # kernel time of the launches that both sides have, as often as before, per basis
+    same_launches: (
+        TimeChange | None
+    )  # kernel time of the launches that both sides have, as often as before, per basis
     rows: list[KernelChange]
     not_listed_before: int  # launches of kernels that a result sums up as others
     not_listed_after: int
@@ -239,6 +243,7 @@ class Comparison(_Part):
     step_time: TimeChange | None  # mean duration of a steady step
     outside_steps: TimeChange | None  # window time outside its steps, not per basis
     whole: TimeChange | None  # span of the whole capture, where both sides did the same work; not per basis
+    idle_time: TimeChange | None  # all idle causes together, per basis
     causes: list[CauseChange]
     kernels: KernelChanges | None
     measures: list[Measure]

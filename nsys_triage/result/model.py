@@ -16,11 +16,13 @@ Level = Literal["high", "medium", "low"]
 BusyCause = Literal["compute", "graph", "communication", "copy", "memset"]
 Cause = Literal[
     "compute", "graph", "communication", "copy", "memset", "launch", "host_sync", "input_pipeline", "host_blocked",
-    "host_compute", "host_communication", "allocation", "module_load", "unified_memory", "queued", "profiler", "unknown",
+    "host_compute", "host_communication", "allocation", "module_load", "unified_memory", "queued", "profiler",
+    "unknown",
 ]  # fmt: skip
 CAUSES: Final[tuple[Cause, ...]] = (
     "compute", "graph", "communication", "copy", "memset", "launch", "host_sync", "input_pipeline", "host_blocked",
-    "host_compute", "host_communication", "allocation", "module_load", "unified_memory", "queued", "profiler", "unknown",
+    "host_compute", "host_communication", "allocation", "module_load", "unified_memory", "queued", "profiler",
+    "unknown",
 )  # fmt: skip
 """Every cause, in the order in which ledgers are printed."""
 BUSY_CAUSES: Final = CAUSES[:5]
@@ -140,13 +142,13 @@ class Gap(Interval):
     """A stretch in which the GPU had nothing to do."""
 
     causes: list[CauseTime]
-    step: int | None | UnsetType = UNSET  # index of the step it begins in; None between steps
-    place_share: Share | None | UnsetType = UNSET  # how far into the step it begins
-    ended_by: str | None | UnsetType = UNSET  # what ran next: kernel name or kind of copy
-    api: str | None | UnsetType = UNSET  # the CUDA call that the host spent most of it in
-    os_call: str | None | UnsetType = UNSET
-    nvtx: str | None | UnsetType = UNSET  # the innermost range that the host was in when it began
-    cpu: str | None | UnsetType = UNSET  # what CPU samples or scheduling rows show of the thread
+    step: int | UnsetType | None = UNSET  # index of the step it begins in; None between steps
+    place_share: Share | UnsetType | None = UNSET  # how far into the step it begins
+    ended_by: str | UnsetType | None = UNSET  # what ran next: kernel name or kind of copy
+    api: str | UnsetType | None = UNSET  # the CUDA call that the host spent most of it in
+    os_call: str | UnsetType | None = UNSET
+    nvtx: str | UnsetType | None = UNSET  # the innermost range that the host was in when it began
+    cpu: str | UnsetType | None = UNSET  # what CPU samples or scheduling rows show of the thread
 
 
 class Gaps(_Part):
@@ -211,8 +213,8 @@ class Gpu(_Part):
     metrics: GpuMetrics | None
     ledger: list[CauseTime] | UnsetType = UNSET
     exposed_input_copy_ns: int | UnsetType = UNSET  # the part of `copy` that is input copies
-    sm_count: int | None | UnsetType = UNSET
-    compute_capability: str | None | UnsetType = UNSET
+    sm_count: int | UnsetType | None = UNSET
+    compute_capability: str | UnsetType | None = UNSET
 
 
 class ClassTime(_Part, rename={"kernel_class": "class"}):
@@ -328,7 +330,7 @@ class Readbacks(_Part):
 
     count: int
     cost_ns: int | UnsetType = UNSET
-    per_step: float | None | UnsetType = UNSET
+    per_step: float | UnsetType | None = UNSET
 
 
 class Sync(_Part):
@@ -450,8 +452,8 @@ class Steps(_Part):
     max_ns: int | None
     items: list[Step]
     slow: list[int] | UnsetType = UNSET
-    periodic: PeriodicStall | None | UnsetType = UNSET
-    note: str | None | UnsetType = UNSET  # what matched; that a heuristic is one
+    periodic: PeriodicStall | UnsetType | None = UNSET
+    note: str | UnsetType | None = UNSET  # what matched; that a heuristic is one
 
 
 class Mark(Interval):
@@ -489,8 +491,8 @@ class RankRow(_Part):
     step_p50_ns: int | None
     span_ns: int | UnsetType = UNSET
     exposed_ns: int | UnsetType = UNSET
-    node: int | None | UnsetType = UNSET
-    local_rank: int | None | UnsetType = UNSET
+    node: int | UnsetType | None = UNSET
+    local_rank: int | UnsetType | None = UNSET
     file: str | UnsetType = UNSET
 
 
@@ -504,8 +506,8 @@ class Ranks(_Part):
     straggler_votes_share: Share | None
     per_rank: list[RankRow]
     source: Literal["environment", "assumed", "mixed"] | UnsetType = UNSET
-    world_size: int | None | UnsetType = UNSET
-    straggler_reason: str | None | UnsetType = UNSET
+    world_size: int | UnsetType | None = UNSET
+    straggler_reason: str | UnsetType | None = UNSET
     notes: list[str] | UnsetType = UNSET
 
 
@@ -578,4 +580,4 @@ class Result(_Part):
     gpu_unattributed_ns: int | UnsetType = UNSET
     steps: Steps | UnsetType = UNSET
     timeline: Timeline | UnsetType = UNSET
-    ranks: Ranks | None | UnsetType = UNSET
+    ranks: Ranks | UnsetType | None = UNSET

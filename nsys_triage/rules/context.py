@@ -110,7 +110,10 @@ class Context:
         total = self.total_ns(*causes)
         steady = self._repeated_ns(causes)
         if steady is not None:
-            basis = "high: all idle or exposed time under this cause is gone; low: without the tenth of the steps that lose most to it"
+            basis = (
+                "high: all idle or exposed time under this cause is gone;"
+                " low: without the tenth of the steps that lose most to it"
+            )
             return self.stake(total, basis, min(total, steady))
         longest = self._longest_ns(causes)
         basis = "high: all idle or exposed time under this cause is gone; low: all but its longest gap"
@@ -124,7 +127,11 @@ class Context:
         steps = self.m.window_steps
         if steps.height < 3:
             return None
-        split = self.step_split.filter(pl.col("cause").is_in([CODE[c] for c in causes])).group_by("row").agg(pl.col("ns").sum())
+        split = (
+            self.step_split.filter(pl.col("cause").is_in([CODE[c] for c in causes]))
+            .group_by("row")
+            .agg(pl.col("ns").sum())
+        )
         per_step = sorted([*split["ns"].to_list(), *[0] * (steps.height - split.height)])
         kept = steps.height - max(1, steps.height // 10)
         return int(sum(per_step[:kept])) * len(self.gpus)
@@ -145,23 +152,38 @@ class Context:
         return self.m.pieces.filter(pl.col("cause").is_in([CODE[c] for c in causes]))
 
     def _longest_ns(self, causes: tuple[Cause, ...]) -> int:
-        per_gap = by_cause(self._cause_pieces(causes).filter(pl.col("gap").is_not_null()), "gap").group_by("gap").agg(pl.col("ns").sum())
+        per_gap = (
+            by_cause(self._cause_pieces(causes).filter(pl.col("gap").is_not_null()), "gap")
+            .group_by("gap")
+            .agg(pl.col("ns").sum())
+        )
         return int(per_gap["ns"].max() or 0) if per_gap.height else 0  # type: ignore[arg-type]
 
     # --- where to look ------------------------------------------------------------------------------------------
 
     def where(self, *causes: Cause) -> Interval | None:
-        """The time to open in the Nsight Systems window: the gap with most of those causes, else their longest piece."""
+        """The time to open in the Nsight Systems window: the gap with most of those causes, else their longest."""
         pieces = self._cause_pieces(causes)
         if pieces.is_empty():
             return None
         length = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
         in_gaps = pieces.filter(pl.col("gap").is_not_null())
         if in_gaps.height:
-            totals = in_gaps.with_columns(length).group_by("gap").agg(pl.col("ns").sum()).sort(["ns", "gap"], descending=[True, False])
-            row = self.m.pieces.filter(pl.col("gap") == totals["gap"][0]).select(pl.col("start_ns").min(), pl.col("end_ns").max())
+            totals = (
+                in_gaps.with_columns(length)
+                .group_by("gap")
+                .agg(pl.col("ns").sum())
+                .sort(["ns", "gap"], descending=[True, False])
+            )
+            row = self.m.pieces.filter(pl.col("gap") == totals["gap"][0]).select(
+                pl.col("start_ns").min(), pl.col("end_ns").max()
+            )
         else:
-            row = pieces.with_columns(length).sort(["ns", "start_ns"], descending=[True, False]).select("start_ns", "end_ns")
+            row = (
+                pieces.with_columns(length)
+                .sort(["ns", "start_ns"], descending=[True, False])
+                .select("start_ns", "end_ns")
+            )
         return Interval(start_ns=int(row["start_ns"][0]), end_ns=int(row["end_ns"][0]))
 
     def gap_count(self, *causes: Cause) -> int:
@@ -182,7 +204,12 @@ class Context:
     def framework(self) -> Framework:
         """PyTorch or JAX where the names of kernels or NVTX ranges show it, else plain CUDA."""
         names = self.m.workload.names["text"]
-        ranges = self.m.trace.strings.join(self.m.trace.nvtx.select("name").drop_nulls().unique(), left_on="code", right_on="name", how="semi")["text"]
+        ranges = self.m.trace.strings.join(
+            self.m.trace.nvtx.select("name").drop_nulls().unique(),
+            left_on="code",
+            right_on="name",
+            how="semi",
+        )["text"]
         for framework, of_kernels, of_ranges in _FRAMEWORKS:
             if names.str.contains(of_kernels).any() or ranges.str.contains(of_ranges).any():
                 return framework
@@ -194,8 +221,16 @@ class Context:
 
 
 _FRAMEWORKS: Final[tuple[tuple[Framework, str, str], ...]] = (
-    ("pytorch", r"at::native|at_cuda_detail|c10::|at::cuda|pytorch|torch", r"^aten::|autograd::|torch|DataLoader|FSDP|DistributedDataParallel|Optimizer\."),
-    ("jax", r"^(loop_|input_|wrapped_|fusion_|gemm_fusion|.*_fusion(_\d+)?$)|xla", r"XlaModule|Thunk:#|^jit_|TSL:"),
+    (
+        "pytorch",
+        r"at::native|at_cuda_detail|c10::|at::cuda|pytorch|torch",
+        r"^aten::|autograd::|torch|DataLoader|FSDP|DistributedDataParallel|Optimizer\.",
+    ),
+    (
+        "jax",
+        r"^(loop_|input_|wrapped_|fusion_|gemm_fusion|.*_fusion(_\d+)?$)|xla",
+        r"XlaModule|Thunk:#|^jit_|TSL:",
+    ),
 )
 
 

@@ -12,7 +12,9 @@ from nsys_triage.rules.context import NEEDS, Context
 
 LOG: Final = logging.getLogger(__name__)
 MOST_FINDINGS: Final = 8
-UNLISTED: Final = f"Smaller than the {MOST_FINDINGS} findings that are listed: "  # begins the note of a rule that fired
+UNLISTED: Final = (
+    f"Smaller than the {MOST_FINDINGS} findings that are listed: "  # begins the note of a rule that fired
+)
 _LEVELS: Final = {"high": 0, "medium": 1, "low": 2}
 
 
@@ -42,7 +44,9 @@ class JobView:
     gpus: tuple[Gpu, ...]
 
 
-def run_rule(rule: Rule, measured: Measurement, settings: RuleSettings, job: JobView | None = None) -> Outcome:
+def run_rule(
+    rule: Rule, measured: Measurement, settings: RuleSettings, job: JobView | None = None
+) -> Outcome:
     """One rule's outcome; NotRun where something that it needs was not recorded. Raises what the rule raises."""
     seen = (job.ranks, job.gpus) if job is not None else (None, None)
     context = Context(measured, settings.of(rule), *seen)
@@ -61,7 +65,7 @@ def run_rules(
     for rule in rules:
         try:
             outcomes[rule.id] = run_rule(rule, measured, settings, job)
-        except Exception as error:  # noqa: BLE001 - one wrong rule must not cost the report; tests call run_rule
+        except Exception as error:
             LOG.warning("rule %s failed", rule.id, exc_info=True)
             outcomes[rule.id] = Failed(f"{type(error).__name__} in the rule: please report this.")
     return outcomes
@@ -107,6 +111,10 @@ def _check(rule: str, outcome: Outcome | Failed, listed: bool) -> Check:
             return Check(rule=rule, status="passed", note=note)
         case NotRun(missing=missing, option=option):
             record = f"; record with nsys profile {option}" if option else ""
-            return Check(rule=rule, status="not_run", note=f"Not recorded: {missing}{record}." if option else f"Does not apply: {missing}.")
+            return Check(
+                rule=rule,
+                status="not_run",
+                note=f"Not recorded: {missing}{record}." if option else f"Does not apply: {missing}.",
+            )
         case Failed(note=note):
             return Check(rule=rule, status="error", note=note)

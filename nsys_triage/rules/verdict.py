@@ -71,7 +71,7 @@ _FIRST_STEPS: Final[dict[Limiter, str]] = {
     "host_sync": "Remove or postpone the calls that wait for the GPU in every step.",
     "host_compute": "Move host work off the launching thread, or make it cheaper.",
     "host_blocked": "Find what the launching thread blocks on (locks, writing, sleeping) and take it out of the step.",
-    "allocation": "Allocate once and reuse: a caching or pool allocator instead of cudaMalloc and cudaFree in the step.",
+    "allocation": "Allocate once and reuse: a pool or caching allocator instead of cudaMalloc and cudaFree in steps.",
     "module_load": "Warm up before recording, or avoid changing shapes that compile and load kernels anew.",
     "communication": "Overlap collectives with computing (buckets, a stream of their own), or send less.",
     "imbalance": "Look at the late rank first: give the ranks equal work and find what holds that one up.",
@@ -140,9 +140,13 @@ def waits_dominate(collectives: Collectives | None) -> bool:
 
 
 def judge(
-    gpus: Sequence[Gpu], kernels: Kernels, collectives: Collectives | None, ranks: Ranks | None, findings: Sequence[Finding],
+    gpus: Sequence[Gpu],
+    kernels: Kernels,
+    collectives: Collectives | None,
+    ranks: Ranks | None,
+    findings: Sequence[Finding],
     failed_launches: int = 0,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """The verdict: one limiter, one sentence with its number, one next action."""
     found = balance(gpus, waits_dominate(collectives) and ranks is not None)
     limiter = limiter_of(found)
@@ -160,14 +164,16 @@ def judge(
         sentence = _sentence(limiter, found, ranks)
         action = _action(limiter, findings)
     if failed_launches:
-        sentence += f" {units.count(failed_launches)} kernel launches failed and left no kernel: fix those first."
+        sentence += (
+            f" {units.count(failed_launches)} kernel launches failed and left no kernel: fix those first."
+        )
     return Verdict(limiter=limiter, sentence=sentence, next_action=action)
 
 
 def _sentence(limiter: Limiter, found: Balance, ranks: Ranks | None) -> str:
     share = units.share(found.candidates[0].ns / found.span_ns)
     if limiter == "imbalance" and ranks is not None and ranks.straggler is not None:
-        return f"The GPUs wait for rank {ranks.straggler}: exposed communication, mostly waiting, takes {share} of the time."
+        return f"The GPUs wait for rank {ranks.straggler}: communication, mostly waiting, takes {share} of the time."
     return f"{_SAYS[limiter]} {share} of the time."
 
 
@@ -189,14 +195,18 @@ def _action(limiter: Limiter, findings: Sequence[Finding]) -> str:
     return _FIRST_STEPS.get(limiter, "Record again with nsys profile --trace=cuda,nvtx,osrt <your command>")
 
 
-def _healthy(gpus: Sequence[Gpu], found: Balance, kernels: Kernels, findings: Sequence[Finding]) -> tuple[str, str]:
+def _healthy(
+    gpus: Sequence[Gpu], found: Balance, kernels: Kernels, findings: Sequence[Finding]
+) -> tuple[str, str]:
     """What is said where the GPU itself is the limit: fine, what kind of kernel limits it, and to stop there."""
     busy = sum(gpu.busy_ns for gpu in gpus)
     classes = sorted(kernels.classes, key=lambda c: (-c.total_ns, c.kernel_class))
     kind = ""
     if classes and kernels.sum_ns:
         top = classes[0]
-        name = "kernels of the program's own" if top.kernel_class == "other" else f"{top.kernel_class} kernels"
+        name = (
+            "kernels of the program's own" if top.kernel_class == "other" else f"{top.kernel_class} kernels"
+        )
         kind = f" Most kernel time is in {name} ({units.share(top.total_ns / kernels.sum_ns)})."
     elif any(gpu.graph_ns for gpu in gpus):
         kind = " Most of it runs in CUDA graphs that were recorded as a whole."
@@ -206,4 +216,7 @@ def _healthy(gpus: Sequence[Gpu], found: Balance, kernels: Kernels, findings: Se
     )
     if findings:
         return sentence, findings[0].actions[0]
-    return sentence, "Leave it as it is; to go faster, make the longest kernels faster (Nsight Compute) or give the job a faster GPU."
+    return (
+        sentence,
+        "Leave it as it is; to go faster, make the longest kernels faster (Nsight Compute) or use a faster GPU.",
+    )

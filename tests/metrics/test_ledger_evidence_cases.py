@@ -100,10 +100,10 @@ def test_a_launch_inside_the_gap_makes_no_stand_in() -> None:
 
 
 def test_a_thread_of_another_process_does_not_stand_in() -> None:
-    # process 5 launched last before the gap on a GPU of its own; the worker is alone in its process
-    trace = TraceBuilder(gpus=("H100", "H100")).on(tid=WORKER).kernel(1_000, 1_100).kernel(2_000, 2_100)
-    other = trace.on(pid=5, tid=5, device=1).kernel(1_050, 1_060).api("cudaMalloc_v3020", 1_200, 1_800)
-    assert explained(other, gpu=1) == PLAIN  # by lowest process
+    # process 5 launched last before the gap, on a GPU of its own; GPUs count by lowest process
+    trace = two_threads()
+    trace.on(pid=5, device=1).kernel(1_050, 1_060).os_call("write", 1_200, 1_800)
+    assert explained(trace, gpu=1) == STAND_IN
 
 
 def test_the_launch_part_stays_with_the_launching_thread() -> None:

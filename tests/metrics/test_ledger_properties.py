@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nsys_triage.metrics import ledger as module
 from nsys_triage.metrics.activity import busy_pieces
 from nsys_triage.metrics.api_names import SYNC
 from nsys_triage.metrics.gap_block import summarize_gaps
@@ -79,9 +80,24 @@ def test_the_ledger_is_that_of_the_reference(random: RandomTrace) -> None:
     check(random)
 
 
-@pytest.mark.parametrize("number", range(30))
+# chosen from 500 so that every cause occurs under every circumstance that they show
+TELLING = (
+    9, 24, 74, 125, 132, 136, 139, 211, 214, 219, 243, 263, 280, 291, 322, 349, 371, 387, 396, 401, 411, 440, 460, 466,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", TELLING)
 def test_the_ledger_of_a_longer_trace_is_that_of_the_reference(number: int) -> None:
     check(dense_trace(number))
+
+
+@pytest.mark.parametrize("gaps", [1, 3])
+def test_it_makes_no_difference_how_many_gaps_are_explained_at_once(
+    gaps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SLICE_GAPS", gaps)
+    for number in (9, 263, 440):
+        check(dense_trace(number))
 
 
 @some

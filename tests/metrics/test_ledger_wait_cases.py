@@ -110,9 +110,9 @@ def test_a_wait_around_the_launch_call_is_another_one() -> None:
 
 
 def test_a_wait_that_begins_as_the_gpu_runs_dry_does_not_hide_the_one_before() -> None:
-    trace = one_gap().wait(WAIT, 800, 1_100).wait(WAIT, 1_100, 1_500)
-    # W = 300, and 100 us more inside the second wait
-    assert explained(trace) == {"host_sync": 400, "host_compute": 490, "launch": 10}
+    trace = one_gap().wait(WAIT, 800, 1_100).wait(WAIT, 1_100, 1_150)
+    # W = 300, which the second wait, of no length up to the gap, lies within
+    assert explained(trace) == {"host_sync": 300, "host_compute": 590, "launch": 10}
 
 
 def test_of_nested_waits_the_outer_one_counts() -> None:

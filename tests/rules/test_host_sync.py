@@ -76,7 +76,9 @@ def test_tiny_read_backs_are_left_to_their_own_rule(tmp_path: Path) -> None:
     found = outcome(RULE, builder, tmp_path)
     assert isinstance(found, Found)
     assert {e.label: e.value for e in found.evidence}["idle time after tiny read-backs"] == 4 * 198_000
-    assert found.actions[0].startswith("At least half of it follows tiny read-backs")
+    assert found.actions[0].endswith(
+        "instead of in each: at least half of this time follows tiny read-backs."
+    )
 
 
 def test_a_wait_from_before_the_window(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def test_a_capture_that_is_mostly_start_up_is_quiet_in_the_steady_state(tmp_path
     assert found.title == "64 % of the capture is start-up (9 ms)"
     assert (found.stake.low_ns, found.stake.high_ns, found.stake.share) == (0, 0, 0.0)
     assert severity_of(found.stake.share) == "low"
+    assert found.causes == ()
     values = {e.label: e.value for e in found.evidence}
     assert values["start-up"] == 8_980_000
     assert values["of the capture"] == pytest.approx(8.98 / 14, abs=1e-6)

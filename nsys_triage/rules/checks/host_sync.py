@@ -84,10 +84,12 @@ def _actions(context: Context, api: str, readbacks: bool) -> tuple[str, ...]:
         ),
     )
     if readbacks:
-        first = (
-            "At least half of it follows tiny read-backs (.item(), printing a value): make those rarer first, and "
-            "see what is left."
+        rarer = context.wording(
+            pytorch="Call .item() and print values of tensors every n-th step instead of in each",
+            jax="Fetch values (float(x), x.item(), print) every n-th step instead of in each",
+            cuda="Copy the few bytes that the host looks at every n-th iteration instead of in each",
         )
+        first = f"{rarer}: at least half of this time follows tiny read-backs."
     return (
         first,
         "If a value is needed each step, read the one of the step before with an asynchronous copy to pinned memory.",

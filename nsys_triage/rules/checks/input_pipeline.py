@@ -99,8 +99,8 @@ def _actions(context: Context, bound: CoreUse | None) -> tuple[str, ...]:
     found = []
     if bound is not None:
         found.append(
-            f"Its threads ran on {units.plural(bound.cores, 'CPU core')} only: give the job more cores"
-            " (Slurm --cpus-per-task, docker --cpus, taskset) before more workers."
+            "See that the job may use more CPU cores (Slurm --cpus-per-task, docker --cpus, taskset):"
+            f" its recorded threads ran on {units.count(bound.cores)} only, and more loader workers need more."
         )
     found += [
         context.wording(

@@ -107,7 +107,9 @@ def _actions(context: Context, parts: pl.DataFrame, total_ns: int) -> tuple[str,
     found = []
     copying, other = (_most(parts, part, total_ns, _NOTABLE) for part in (COPY_CALLS, OTHER_CALLS))
     if copying and "Memset" in copying:
-        found.append(f"Call {copying} less often: clear memory in the kernel that writes it, or all of it in one call.")
+        found.append(
+            f"Call {copying} less often: clear memory in the kernel that writes it, or all of it in one call."
+        )
     elif copying:
         found.append(
             f"Take {copying} out of the loop first: put many small copies into one, copy from pinned memory, and copy"

@@ -52,7 +52,7 @@ def check(context: Context) -> Outcome:
     return Found(
         title=_title(context, startup if mostly else None, loading_ns if loads else 0),
         stake=context.stake(loading_ns, _ONCE, 0) if loads else context.stake(0, _OUTSIDE, 0),
-        causes=("module_load",),
+        causes=("module_load",) if loads else (),
         evidence=(
             *(_startup_evidence(startup) if startup else ()),
             *(_loading_evidence(context, loading, loading_ns) if loads else ()),
@@ -72,11 +72,9 @@ def _once_ns(context: Context, loading: Loading) -> int:
 
 
 def _title(context: Context, startup: Startup | None, loading_ns: int) -> str:
-    if loading_ns:
+    if startup is None or loading_ns:
         share = units.share(loading_ns / context.span_ns)
         return f"Start-up is in the window: loading and compiling kernels once takes {share} of the time"
-    if startup is None:
-        return "Start-up"
     return f"{units.share(startup.share)} of the capture is start-up ({units.time(startup.ns)})"
 
 
