@@ -26,6 +26,7 @@ from nsys_triage.result.model import (
     DroppedRows,
     Gpu,
     LaunchMatch,
+    Ranks,
     Result,
     Steps,
     Timeline,
@@ -217,8 +218,15 @@ def _read(m: Measurement, index: int, shown: int, settings: RuleSettings) -> _Re
         gpus=m.gpus,
         steps=m.step_block,
         timeline=timeline,
-        outcomes=run_rules(own_rules, m, settings),
+        outcomes=run_rules(own_rules, m, settings, JobView(_ranks_to_come(shown), None)),
         failed_launches=failed_launches(m.workload),
+    )
+
+
+def _ranks_to_come(count: int) -> Ranks:
+    """What is known of a job's ranks while its traces are read: that there are several."""
+    return Ranks(
+        count=count, missing=[], matched_collectives=0, straggler=None, straggler_votes_share=None, per_rank=[]
     )
 
 
@@ -290,8 +298,8 @@ def _job_gpus(job: Job, names: dict[tuple[int, str], str]) -> list[Gpu]:
     for part in job.parts.values():
         for gpu in part.gpus:
             key = (part.file_index, gpu.id)
-            rank = users[key][0] if len(users[key]) == 1 else None
-            seen.setdefault(key, msgspec.structs.replace(gpu, id=names[key], rank=rank))
+            only = users[key][0] if len(users[key]) == 1 else None
+            seen.setdefault(key, msgspec.structs.replace(gpu, id=names[key], rank=only))
     return list(seen.values())
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 from nsys_triage.errors import InputError, UsageError
 from nsys_triage.ingest.files import base_name
 
+# what file systems say of a file that changes when it does
+_VERSION_KEYS: Final = ("ETag", "etag", "md5Hash", "content_md5", "generation", "CRC", "LastModified", "last_modified", "mtime", "size")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*", re.DOTALL)
 
 
@@ -67,7 +69,7 @@ def listed(url: str, wanted: Callable[[str], object]) -> Iterator[RemoteFile]:
         for name in sorted(map(str, paths)):
             info = system.info(name)
             below = len([part for part in name.split("/") if part]) - depth
-            yield RemoteFile(system.unstrip_protocol(name) + within, below, int(info.get("size") or 0), str(system.ukey(name)))
+            yield RemoteFile(system.unstrip_protocol(name) + within, below, *_state(info))
     except (OSError, ValueError) as error:
         raise UsageError(f"{_shown(url)} cannot be read ({type(error).__name__}): check it.") from error
     if not paths:
@@ -93,4 +95,8 @@ def local_copy(place: str) -> Iterator[Path]:
 def version_of(place: str) -> tuple[int, str]:
     """Size and version of a file behind a URL, now."""
     system, path = _file_system(place)
-    return int(system.info(path).get("size") or 0), str(system.ukey(path))
+    return _state(system.info(path))
+
+
+def _state(info: dict[str, Any]) -> tuple[int, str]:
+    return int(info.get("size") or 0), "; ".join(f"{key} {info[key]}" for key in _VERSION_KEYS if info.get(key) is not None)

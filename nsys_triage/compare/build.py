@@ -158,12 +158,9 @@ def _compared(
 
 def _with_notes(found: Comparability, notes: Sequence[Note], same: bool) -> Comparability:
     if same:
-        kept = [
-            note
-            for note in found.notes
-            if note.id not in ("one-run", "few-steps", "heuristic-steps", "no-steps")
-        ]
-        return msgspec.structs.replace(found, grade="good", notes=[n for n in kept if n.level != "limited"])
+        # nothing has to be told from noise
+        kept = [note for note in notes if note.level == "info"]
+        return msgspec.structs.replace(found, grade="good", notes=kept)
     levels = ("poor", "limited", "info")
     unique = {(note.id, note.text): note for note in (*found.notes, *notes)}
     ordered = sorted(unique.values(), key=lambda note: (levels.index(note.level), note.id, note.text))

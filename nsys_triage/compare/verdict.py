@@ -21,6 +21,8 @@ from nsys_triage.result.compare_model import (
 ALMOST: Final = 0.02
 NOTEWORTHY: Final = 0.02
 """Of the step time: a difference that is mentioned although it may be noise."""
+WORTH_SAYING: Final = 0.005
+"""Of the kernel time: kernels that changed by less together are in the table alone."""
 _KEPT: Final = 3  # of each kind of detail
 
 _CAUSES: Final = {
@@ -213,7 +215,11 @@ def _kernels(kernels: KernelChanges | None) -> list[str]:
     if not said:
         return []
     total = len(kernels.rows)
-    first = changed_kernels(kernels)[0]
+    changed = changed_kernels(kernels)
+    of = kernels.same_launches.before_ns if kernels.same_launches else 0
+    if sum(abs(row.total_change_ns) for row in changed) < WORTH_SAYING * of:
+        return []
+    first = changed[0]
     name = first.name if len(first.name) <= 60 else f"{first.name[:40]}...{first.name[-16:]}"
     return [f"Of {units.plural(total, 'kernel')} {said}; the largest difference is in {name}."]
 
@@ -257,7 +263,8 @@ def gate(
     """How a gate on a regression of the verdict's metric ends.
 
     It fails where the time is longer by the threshold or more and the interval leaves 0 out. It passes where the
-    interval stays below the threshold, or the change does and the interval is narrow enough to show one of that size. Where the whole capture of the same work says the opposite it is inconclusive.
+    interval stays below the threshold, or the change does and the interval is narrow enough to show one of that size.
+    Where the whole capture of the same work says the opposite it is inconclusive.
     """
     limit = units.share(threshold)
     if result.outcome == "identical":

@@ -12,14 +12,13 @@ from nsys_triage.metrics.api_names import ASYNC_COPY, BLOCKING_COPY, SYNC
 from nsys_triage.metrics.copies import SMALL_BYTES, UNIFIED
 from nsys_triage.metrics.gpu_models import PRACTICAL_SHARE
 from nsys_triage.metrics.ledger import CODE
+from nsys_triage.metrics.waits import READBACK_BYTES
 from nsys_triage.metrics.work import COPY, DEVICE_TO_HOST, HOST_TO_DEVICE, PAGEABLE, Workload
 from nsys_triage.trace.model import Schema, Trace
 
 PINNED: Final = 1
 LARGE_BYTES: Final = 1 << 20
 """From here on a copy's rate tells about the link; smaller ones spend much of their time in starting."""
-
-READBACK_BYTES: Final = 64
 
 COPIES: Final[Schema] = {
     "gpu": pl.UInt16,

@@ -140,7 +140,7 @@ def measure(trace: Trace, request: WindowRequest) -> Measurement | None:
     window = resolve_window(trace, workload, steps, request)
     inputs = input_copies(copies_after_kernels(trace, workload), (window.start_ns, window.end_ns))
     gaps = build_gaps(trace, workload, inputs)
-    ledger = build_ledger(trace, workload, busy_pieces(workload.work), gaps, steps.steps)
+    ledger = build_ledger(trace, workload, busy_pieces(workload.work), gaps, steps.launched)
     return Measurement(trace, workload, steps, window, gaps, inputs, ledger)
 
 

@@ -22,6 +22,7 @@ AGREEMENT: Final = 0.75
 NEARLY: Final = 0.02
 CANDIDATES: Final = 24
 ONCE: Final = 0.8
+LAUNCHES_INSIDE: Final = 0.5
 WHOLE: Final = 0.9
 
 
@@ -32,7 +33,7 @@ class Period:
     length: int  # launches per period
     agreement: float  # share of launches that equal the one a period later
     name: str  # of the kernel that begins it
-    steps: pl.DataFrame  # start_ns, end_ns
+    steps: pl.DataFrame  # start_ns, end_ns on the GPU; launch_start_ns, launch_end_ns of the host
 
 
 def launch_sequence(trace: Trace, workload: Workload, pid: int) -> pl.DataFrame:
@@ -92,8 +93,8 @@ def _best_distance(tokens: pl.Series, distances: pl.DataFrame) -> tuple[int, flo
         .head(CANDIDATES)["distance"]
     )
     agreements = [
-        (d, float((tokens.slice(d) == tokens.slice(0, n - d)).mean() or 0.0)) for d in tried.to_list()
-    ]  # type: ignore[arg-type]
+        (d, int((tokens.slice(d) == tokens.slice(0, n - d)).sum()) / (n - d)) for d in tried.to_list()
+    ]
     if not agreements:
         return None
     best = max(agreement for _, agreement in agreements)
@@ -104,7 +105,9 @@ def _best_distance(tokens: pl.Series, distances: pl.DataFrame) -> tuple[int, flo
 
 def _starting_token(sequence: pl.DataFrame, distances: pl.DataFrame, length: int) -> int | None:
     """The name that occurs once per period, before whose launch the host pauses longest (median)."""
-    once = distances.filter((pl.col("distance") == length) & (pl.col("share") >= ONCE))
+    # a loop that is a part of the trace is no step of it: as with ranges, more than half of the launches lie in steps
+    enough = pl.col("count") * length > LAUNCHES_INSIDE * sequence.height
+    once = distances.filter((pl.col("distance") == length) & (pl.col("share") >= ONCE) & enough)
     pauses = (
         sequence.lazy()
         .with_columns((pl.col("at_ns") - pl.col("at_ns").shift(1)).alias("pause"))
@@ -134,16 +137,16 @@ def find_period(trace: Trace, workload: Workload, pid: int) -> Period | None:
     starts = numbered.filter(pl.col("token") == token).sort("start_ns", "position")
     # the last one counts if a whole period, or nearly, follows it; it ends with its device work
     rest = numbered.slice(starts["position"][-1])
-    if rest.height >= WHOLE * length:
-        ends = pl.concat(
-            [starts["start_ns"].slice(1), rest.head(length).select(pl.col("end_ns").max())["end_ns"]]
-        )
-    else:
-        ends, starts = starts["start_ns"].slice(1), starts.head(-1)
-    if starts.height < MIN_PERIODS:
+    end = int(rest.head(length)["end_ns"].max()) if rest.height >= WHOLE * length else None  # type: ignore[arg-type]
+    steps = starts.select(
+        # a step begins on the GPU: the host may be hundreds of launches ahead of it
+        "start_ns",
+        pl.col("start_ns").shift(-1, fill_value=end).alias("end_ns"),
+        pl.col("at_ns").alias("launch_start_ns"),
+        pl.col("at_ns").shift(-1, fill_value=end).alias("launch_end_ns"),
+    ).drop_nulls()
+    if steps.height < MIN_PERIODS:
         return None
-    # a step begins on the GPU: the host may be hundreds of launches ahead of it
-    steps = pl.DataFrame({"start_ns": starts["start_ns"], "end_ns": ends})
     texts = (
         workload.names.filter(pl.col("code") == token)["own_name"]
         if token >= 0

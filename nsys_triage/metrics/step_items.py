@@ -134,7 +134,7 @@ def _items(workload: Workload, pieces: pl.DataFrame, steps: pl.DataFrame) -> lis
     calls = count_inside(steps, waits, "pid").to_list()
     by_row: dict[int, list[CauseTime]] = {
         row: cause_times(rows) for (row,), rows in split.group_by(["row"], maintain_order=True)
-    }  # type: ignore[misc]
+    }
     items = []
     for row, step in enumerate(steps.iter_rows(named=True)):
         times = by_row.get(row, [])

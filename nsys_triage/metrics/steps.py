@@ -36,6 +36,7 @@ class StepTable:
     source: Literal["nvtx", "periodicity", "none"]
     name: str | None  # of the ranges, digits as #; or the kernel that begins a period
     note: str | None
+    launched: pl.DataFrame  # STEPS by the host's time: from launch to launch where `steps` begin on the GPU
 
 
 def of_main_process(steps: pl.DataFrame) -> pl.DataFrame:
@@ -163,7 +164,7 @@ def _start_to_start(ranges: pl.DataFrame, workload: Workload) -> pl.DataFrame:
     )
 
 
-def _from_period(trace: Trace, workload: Workload) -> tuple[pl.DataFrame, str, str] | None:
+def _from_period(trace: Trace, workload: Workload) -> StepTable | None:
     found = []
     for pid in sorted(workload.work["pid"].unique().to_list()):
         period = find_period(trace, workload, pid)
@@ -171,22 +172,24 @@ def _from_period(trace: Trace, workload: Workload) -> tuple[pl.DataFrame, str, s
             found.append((pid, period))
     if not found:
         return None
-    frames = [
-        period.steps.select(
-            pl.lit(pid, pl.Int32).alias("pid"),
-            pl.int_range(pl.len(), dtype=pl.UInt32).alias("index"),
-            "start_ns",
-            "end_ns",
-        )
-        for pid, period in found
-    ]
+    numbered = pl.concat(
+        [
+            period.steps.with_columns(
+                pl.lit(pid, pl.Int32).alias("pid"), pl.int_range(pl.len(), dtype=pl.UInt32).alias("index")
+            )
+            for pid, period in found
+        ]
+    )
     _, first = max(found, key=lambda item: (item[1].steps.height, -item[0]))
     note = (
         f"Found from the launch sequence, not recorded: it repeats every {first.length} launches"
         f" ({100 * first.agreement:.0f} % of them agree with the ones a period later)."
         " A step of equal parts may show as its parts."
     )
-    return pl.concat(frames), first.name, note
+    launched = numbered.select(
+        "pid", "index", pl.col("launch_start_ns").alias("start_ns"), pl.col("launch_end_ns").alias("end_ns")
+    )
+    return StepTable(numbered.select(list(STEPS)), "periodicity", first.name, note, launched)
 
 
 def find_steps(trace: Trace, workload: Workload) -> StepTable:
@@ -194,13 +197,12 @@ def find_steps(trace: Trace, workload: Workload) -> StepTable:
     ranged = _from_ranges(trace, workload) if trace.nvtx.height else None
     if ranged is not None:
         steps, name = ranged
-        return StepTable(steps, "nvtx", name, f"NVTX ranges named {name!r}, from start to start")
+        return StepTable(steps, "nvtx", name, f"NVTX ranges named {name!r}, from start to start", steps)
     periodic = _from_period(trace, workload)
     if periodic is not None:
-        return StepTable(periodic[0], "periodicity", periodic[1], periodic[2])
-    return StepTable(
-        pl.DataFrame(schema=STEPS), "none", None, "Neither NVTX ranges nor the launch sequence repeat."
-    )
+        return periodic
+    none = pl.DataFrame(schema=STEPS)
+    return StepTable(none, "none", None, "Neither NVTX ranges nor the launch sequence repeat.", none)
 
 
 def in_step(moments: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

@@ -123,6 +123,8 @@ class Context:
         """The time under those causes in all steps but the tenth (one at least) that lose most, summed over the GPUs.
 
         A median would be 0 where a loader with four workers delivers in bursts, so that every fourth step waits.
+        Steps are those of one process; the other GPUs are taken to lose in the same proportion, since the one that
+        all wait for loses least. None without steps, or where that process loses nothing.
         """
         steps = self.m.window_steps
         if steps.height < 3:
@@ -134,7 +136,11 @@ class Context:
         )
         per_step = sorted([*split["ns"].to_list(), *[0] * (steps.height - split.height)])
         kept = steps.height - max(1, steps.height // 10)
-        return int(sum(per_step[:kept])) * len(self.gpus)
+        own = [gpu for gpu in self.gpus if int(steps["pid"][0]) in gpu.processes]
+        own_ns = sum(entry.ns for gpu in own for entry in gpu.ledger or [] if entry.cause in causes)
+        if not own_ns:
+            return None
+        return round(sum(per_step[:kept]) * self.total_ns(*causes) * len(own) / own_ns)
 
     @cached_property
     def step_split(self) -> pl.DataFrame:

@@ -41,7 +41,7 @@ class JobView:
     """All ranks of a job: what rules with `job` are shown beside one trace."""
 
     ranks: Ranks
-    gpus: tuple[Gpu, ...]
+    gpus: tuple[Gpu, ...] | None  # None where a rule looks at one trace, as one of a job's
 
 
 def run_rule(

@@ -189,7 +189,9 @@ _OWN_CAUSES: Final[dict[Limiter, tuple[Cause, ...]]] = {
 def _action(limiter: Limiter, findings: Sequence[Finding]) -> str:
     """The first action of the largest finding about the limiter, else what to do about such a limiter in general."""
     causes = set(_OWN_CAUSES.get(limiter, ()))
-    for finding in findings:
+    # exposed communication and a late rank share a cause; where the ranks say that it is waiting, that comes first
+    of_ranks = [f for f in findings if f.rule == "rank-imbalance"] if limiter == "imbalance" else []
+    for finding in [*of_ranks, *findings]:
         if causes & set(finding.causes) and finding.actions:
             return finding.actions[0]
     return _FIRST_STEPS.get(limiter, "Record again with nsys profile --trace=cuda,nvtx,osrt <your command>")

@@ -81,13 +81,16 @@ def _no_tables(path: Path) -> None:
 
 
 def _damaged(path: Path) -> None:
-    """The pages of the metadata are whole, those of events are not."""
-    busy().write(path)
+    spoil(busy().write(path), "CUPTI_ACTIVITY_KIND_KERNEL")
+
+
+def spoil(path: Path, table: str) -> None:
+    """Overwrite the first page of a table: the metadata stays whole."""
     data = bytearray(path.read_bytes())
     page = int.from_bytes(data[16:18], "big")
     with closing(sqlite3.connect(path)) as connection:
         (root,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'"
+            "SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)
         ).fetchone()
     data[(root - 1) * page : root * page] = b"\xff" * page
     path.write_bytes(data)

@@ -53,7 +53,9 @@ def write(plan: Plan, seed: int, path: Path) -> Path:
     """The trace of a job; `seed` is that of its jitter, 3 % of every length."""
     trace = TraceBuilder("2025.5.2", gpus=("A100",))
     if plan.rank is not None:
-        trace.environment({"RANK": str(plan.rank), "WORLD_SIZE": str(plan.world), "LOCAL_RANK": str(plan.rank)})
+        trace.environment(
+            {"RANK": str(plan.rank), "WORLD_SIZE": str(plan.world), "LOCAL_RANK": str(plan.rank)}
+        )
     job = Job(trace, pid=7_000 + (plan.rank or 0), dispatch=9, seed=seed, clock_ahead=1.2 * MS)
 
     def step() -> None:
@@ -78,7 +80,9 @@ def result_of(*paths: Path) -> Result:
 
 def one(result: Result, name: str = "run") -> SideInput:
     """A side of one run."""
-    return SideInput(name=name, results=[result], sources=["trace"], files=[[f"{name}.sqlite"]], taken_as="one run")
+    return SideInput(
+        name=name, results=[result], sources=["trace"], files=[[f"{name}.sqlite"]], taken_as="one run"
+    )
 
 
 def repeats(results: Sequence[Result], name: str = "runs") -> SideInput:

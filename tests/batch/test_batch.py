@@ -1,0 +1,196 @@
+import os
+import signal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from nsys_triage.result.codec import decode
+from tests.batch import folders
+from tests.batch.commands import batch, results, start, wait_for
+from tests.batch.folders import BAD, Made
+from tests.tools.processes import alive
+from tests.tools.small_files import REPORT_2023, snapshot
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """45 files: 17 bad ones (each kind), 3 copies, 2 jobs of 2 ranks, 21 single traces."""
+    return folders.make(tmp_path_factory.mktemp("batch") / "traces", 45, bad=len(BAD), copies=3, jobs=2)
+
+
+@pytest.fixture(scope="module")
+def kept(made: Made) -> dict[str, tuple[int, int, bytes]]:
+    return {name: state for name, state in snapshot_of(made).items()}
+
+
+def snapshot_of(made: Made) -> dict[str, tuple[int, int, bytes]]:
+    return snapshot(made.folder / "run 0") | snapshot(made.folder / "job 0")
+
+
+def table(out: Path, name: str) -> list[dict[str, object]]:
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def check(out: Path, made: Made) -> None:
+    """Everything that is to be there is there, once."""
+    rows = table(out, "metrics")
+    assert len(rows) == len({row["job"] for row in rows}) == made.jobs == len(results(out))
+    read = [label for row in rows for label in (*row["inputs"], *row["also"])]  # type: ignore[misc]
+    good = [*made.single, *made.copies, *(label for ranks in made.ranks for label in ranks)]
+    assert sorted(read) == sorted(good)
+    for row in rows:
+        assert decode((out / f"jobs/{row['job']}.json").read_bytes()).status == row["status"]
+        assert (out / f"jobs/{row['job']}.html").stat().st_size > 10_000 or row["status"] == "cannot_judge"
+    assert sorted(row["ranks"] for row in rows if row["ranks"]) == [2] * len(made.ranks)  # type: ignore[type-var]
+    copies = {copy: row["job"] for row in rows for copy in row["also"]}  # type: ignore[attr-defined]
+    assert len(copies) == len(made.copies)
+    failures = table(out, "failures")
+    assert sorted(str(row["input"]) for row in failures) == sorted(made.bad)
+    assert all(len(str(row["reason"])) > 20 and row["kind"] in ("input", "export") for row in failures)
+    html = (out / "index.html").read_text()
+    assert all(Path(bad).name.split()[0] in html for bad in made.bad)
+    assert not list(out.rglob("*.tmp"))
+
+
+def test_killed_and_run_again(made: Made, kept: dict[str, tuple[int, int, bytes]], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = start(made.folder, "-o", out, "--jobs", "2")
+    wait_for(lambda: len(results(out)) >= 5, process)
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    first = results(out)
+    assert 5 <= len(first) < made.jobs
+    assert children
+
+    code, said, err = batch(made.folder, "-o", out, "--jobs", "2")
+    assert code == 4, err
+    assert f"{made.jobs - len(first)} new" in said  # what was done is not done again
+    assert {name: when for name, when in results(out).items() if name in first} == first
+    assert not any(map(alive, children))
+    check(out, made)
+    assert snapshot_of(made) == kept  # the user's folders are only read
+
+    before = results(out), (out / "metrics.parquet").read_bytes(), (out / "index.html").read_bytes()
+    code, said, err = batch(made.folder, "-o", out)
+    assert (code, f"{made.jobs} jobs" in said, "0 new" in said) == (4, True, True)
+    assert (results(out), (out / "metrics.parquet").read_bytes(), (out / "index.html").read_bytes()) == before
+
+
+def test_no_folders_of_the_user_and_no_host_in_any_output(made: Made, tmp_path: Path) -> None:
+    small = folders.make(tmp_path / "jane" / "traces", 8, bad=2, copies=1)
+    out = tmp_path / "out"
+    assert batch(small.folder, "-o", out)[0] == 4
+    for path in out.rglob("*"):
+        if path.is_file():
+            assert b"jane" not in path.read_bytes(), path.name
+
+
+def test_interrupted(made: Made, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = start(made.folder, "-o", out, "--jobs", "2")
+    wait_for(lambda: len(results(out)) >= 1, process)
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.startswith("nsys-triage: interrupted: ") and err.count("\n") == 1
+    assert not any(map(alive, children))
+    assert f"{len(results(out))} result" in err
+
+
+def test_dry_run_writes_nothing(made: Made, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, said, _ = batch(made.folder / "job 0", made.folder / "copies", made.folder / "bad", "-o", out, "--dry-run")
+    assert code == 0
+    assert not out.exists()
+    assert "rank*.sqlite (2 ranks)" in said
+    assert "4 jobs (1 of several ranks), 0 of them done" in said
+    code, said, _ = batch(made.folder / "job 0", "-o", out, "--dry-run", "--no-group")
+    assert "2 jobs (0 of several ranks)" in said
+
+
+def test_what_is_new_changed_or_asked_for_otherwise_is_done(tmp_path: Path) -> None:
+    small = folders.make(tmp_path / "traces", 3)
+    out = tmp_path / "out"
+
+    def new(*more: str) -> str:
+        code, said, err = batch(small.folder, "-o", out, *more)
+        assert code == 0, err
+        return said.partition(" new")[0].rpartition(", ")[2] + f" of {len(table(out, 'metrics'))}"
+
+    assert new() == "3 of 3"
+    folders.launching().write(small.folder / "new.sqlite")
+    assert new() == "1 of 4"
+    folders.variant(small.folder / "new.sqlite", tmp_path / "changed.sqlite", 5).replace(small.folder / "new.sqlite")
+    assert new() == "1 of 4"
+    assert new("--threshold", "host-sync.share=0.5") == "4 of 4"
+    assert new("--window", "all") == "4 of 4"
+    assert new() == "0 of 4"
+    assert new("--force") == "4 of 4"
+
+
+def test_a_damaged_rank_costs_itself_alone(tmp_path: Path) -> None:
+    folder, out = tmp_path / "traces", tmp_path / "out"
+    folder.mkdir()
+    for number in range(3):
+        folders.rank(number, 3).write(folder / f"r{number}.sqlite")
+    folders.spoil(folder / "r1.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL")
+    for _ in range(2):  # the second time it is tried again, and the rest is done
+        code, _, _ = batch(folder, "-o", out)
+        assert code == 4
+        (row,) = table(out, "metrics")
+        assert row["inputs"] == ["r0.sqlite", "r2.sqlite"]
+        (failure,) = table(out, "failures")
+        assert (failure["input"], failure["kind"]) == ("r1.sqlite", "input")
+        assert len(results(out)) == 1
+
+
+def test_unfinished_files_are_skipped_and_said(tmp_path: Path) -> None:
+    small, out = folders.make(tmp_path / "traces", 2), tmp_path / "out"
+    growing = small.folder / "growing.nsys-rep"
+    with growing.open("wb") as file:
+        file.write(REPORT_2023[:30])
+        file.flush()
+        code, said, err = batch(small.folder, "-o", out)
+    assert code == 0
+    assert "1 skipped" in said and "growing.nsys-rep is still being written" in err
+    assert [(row["input"], row["kind"]) for row in table(out, "failures")] == [("growing.nsys-rep", "unfinished")]
+
+
+def test_parts_of_an_array_do_all_together(tmp_path: Path) -> None:
+    small, out = folders.make(tmp_path / "traces", 8, bad=1), tmp_path / "out"
+    for part in range(2):
+        assert batch(small.folder, "-o", out, "--shard", f"{part}/2")[0] == 4
+        assert not (out / "index.html").exists()
+    code, said, _ = batch(small.folder, "-o", out)
+    assert (code, "0 new" in said) == (4, True)
+    check(out, small)
+
+
+def test_gates(tmp_path: Path) -> None:
+    folders.launching().write(tmp_path / "a.sqlite")
+    code, _, err = batch(tmp_path / "a.sqlite", "-o", tmp_path / "out", "--fail-on", "high")
+    assert code == 1
+    assert "failed on launch-overhead (high)" in err
+
+
+def test_wrong_usage(tmp_path: Path) -> None:
+    folders.busy().write(tmp_path / "a.sqlite")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/thesis.tex").write_text("x")
+    for arguments in (
+        ["missing.sqlite", "-o", "out"],
+        ["empty", "-o", "out"],
+        ["a.sqlite", "-o", "full"],
+        ["a.sqlite", "-o", "out", "--shard", "2/2"],
+        ["a.sqlite", "-o", "out", "--memory", "lots"],
+        ["a.sqlite", "-o", "out", "--dask", "tcp://x", "--scheduler-file", "y"],
+        ["a.sqlite", "-o", "out", "--threshold", "nothing=1"],
+    ):
+        places = [str(tmp_path / a) if a in ("missing.sqlite", "empty", "a.sqlite", "full", "out") else a for a in arguments]
+        code, _, err = batch(*places)
+        assert (code, err.count("\n")) == (2, 1), (arguments, err)
+    assert not (tmp_path / "out").exists()
