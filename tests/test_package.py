@@ -1,10 +1,14 @@
 """The stranger's path: what is built holds everything, and the wheel alone makes a report."""
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -62,6 +66,35 @@ def test_wheel_holds_the_package_the_templates_and_nothing_else(wheel: Path) -> 
     } <= names
     assert "licenses/LICENSE" in info
     assert wheel.name == f"nsys_triage-{__version__}-py3-none-any.whl"
+
+
+def imported(folder: str) -> set[str]:
+    """Top-level names of everything that the files of a folder import."""
+    found: set[str] = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module)
+    return {name.partition(".")[0] for name in found}
+
+
+def test_everything_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    names = {
+        group: {re.split(r"[^\w-]", line)[0].lower() for line in lines}
+        for group, lines in {"": project["dependencies"], **extras}.items()
+    }
+    providers = packages_distributions()
+    for folder, groups in {"nsys_triage": ("", "dask"), "tests": ("", "dask", "test")}.items():
+        declared = set().union(*(names[group] for group in groups))
+        others = imported(folder) - set(sys.stdlib_module_names) - {"nsys_triage", "tests"}
+        undeclared = {
+            name for name in others if not {d.lower() for d in providers.get(name, [name])} & declared
+        }
+        assert undeclared == set()
 
 
 def test_sdist_holds_what_the_tests_need(built: Path) -> None:

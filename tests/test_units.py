@@ -181,3 +181,11 @@ def test_plural() -> None:
     assert units.plural(1, "gap") == "1 gap"
     assert units.plural(9_345, "gap") == "9 345 gaps"
     assert units.plural(0, "process", "processes") == "0 processes"
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0 GPU-s"), (8_500_000_000, "8.5 GPU-s"), (31 * 60 * 10**9, "31 GPU-min"), (15_120 * 10**9, "4.2 GPU-h")],
+)
+def test_gpu_time(ns: int, text: str) -> None:
+    assert units.gpu_time(ns) == text

@@ -1,1 +1,1 @@
-"""Many traces at once: what is there and what is done (plan), the work (run), and tables and a page on all of it (collect)."""
+"""Many traces at once: what is there (plan), the work (run, pool, dask), tables and a page on all of it (collect)."""

@@ -15,7 +15,7 @@ from nsys_triage.batch.tables import Tables
 from nsys_triage.ingest.files import whole_file
 from nsys_triage.render.fleet import render_fleet
 from nsys_triage.result.codec import decode
-from nsys_triage.result.model import Result
+from nsys_triage.result.model import Collectives, Result
 from nsys_triage.rules.gates import fired
 from nsys_triage.rules.verdict import Balance, balance, waits_dominate
 
@@ -70,12 +70,12 @@ def _row(job: Job, store: Store, found: Collected) -> JobRow | None:
     return JobRow(job, result, lost, at_stake_ns(result, lost))
 
 
-def _given_collectives(result: Result) -> "msgspec.Struct | None":
+def _given_collectives(result: Result) -> Collectives | None:
     return None if isinstance(result.collectives, msgspec.UnsetType) else result.collectives
 
 
 def at_stake_ns(result: Result, lost: Balance) -> int:
-    """GPU time lost to the limiter, summed over the GPUs; to all causes where it is mixed, 0 where the GPU is the limit."""
+    """GPU time lost to the limiter, summed over GPUs; to all causes where it is mixed, 0 where the GPU is the limit."""
     limiter = result.verdict.limiter
     if limiter is None or limiter == "compute":
         return 0

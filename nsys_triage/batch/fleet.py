@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from nsys_triage.batch.columns import JobRow, cause_ns
+from nsys_triage.batch.columns import JobRow
 from nsys_triage.batch.plan import Failure
+from nsys_triage.batch.schemas import cause_ns
 from nsys_triage.render.fleet import CauseSum, FailureGroup, FleetView, JobLine, LimiterSum, Outlier, RuleSum
 from nsys_triage.result.model import CAUSES
 
@@ -84,7 +85,11 @@ class Fleet:
 
     def view(self, failures: Sequence[Failure], tool_version: str, jobs_folder: str) -> FleetView:
         """What the page shows: bounded, whatever the number of jobs."""
-        worst = heapq.nsmallest(WORST, (kept.line for kept in self._lines), key=lambda line: (-line.at_stake_ns, line.label, line.name))
+        worst = heapq.nsmallest(
+            WORST,
+            (kept.line for kept in self._lines),
+            key=lambda line: (-line.at_stake_ns, line.label, line.name),
+        )
         cannot = [kept.line for kept in self._lines if kept.line.limiter is None]
         return FleetView(
             tool_version=tool_version,
@@ -98,9 +103,13 @@ class Fleet:
             unsplit_ns=self._unsplit_ns,
             causes=[CauseSum(cause, self._causes[cause]) for cause in CAUSES if self._causes[cause]],
             limiters=sorted(
-                (LimiterSum(name, *sums) for name, sums in self._limiters.items()), key=lambda row: (-row.at_stake_ns, -row.jobs, row.limiter)
+                (LimiterSum(name, *sums) for name, sums in self._limiters.items()),
+                key=lambda row: (-row.at_stake_ns, -row.jobs, row.limiter),
             ),
-            rules=sorted((RuleSum(rule, *sums) for rule, sums in self._rules.items()), key=lambda row: (-row.jobs, row.rule)),
+            rules=sorted(
+                (RuleSum(rule, *sums) for rule, sums in self._rules.items()),
+                key=lambda row: (-row.jobs, row.rule),
+            ),
             worst=[line for line in worst if line.limiter is not None],
             outliers=outliers(self._lines),
             cannot=cannot[:WORST],
@@ -152,7 +161,11 @@ def outliers(lines: Sequence[_Line]) -> list[Outlier]:
     """
     found = []
     for index, measure in enumerate(MEASURES):
-        known = [(kept, value) for kept in lines if (value := kept.values[index]) is not None and math.isfinite(value)]
+        known = [
+            (kept, value)
+            for kept in lines
+            if (value := kept.values[index]) is not None and math.isfinite(value)
+        ]
         if len(known) < LEAST_JOBS:
             continue
         middle = median(value for _, value in known)
@@ -172,5 +185,7 @@ def _groups(failures: Sequence[Failure]) -> list[FailureGroup]:
         kinds[failure.kind].append(failure)
     return [
         FailureGroup(kind, len(rows), [(row.input, row.reason) for row in rows])
-        for kind, rows in sorted(kinds.items(), key=lambda item: (item[0] == "unfinished", -len(item[1]), item[0]))
+        for kind, rows in sorted(
+            kinds.items(), key=lambda item: (item[0] == "unfinished", -len(item[1]), item[0])
+        )
     ]

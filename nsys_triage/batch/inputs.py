@@ -1,4 +1,4 @@
-"""From the arguments of a user to single files: folders, globs, files and URLs, each with the name that outputs give it.
+"""From the arguments of a user to single files: folders, globs, files and URLs, each with its name in outputs.
 
 Folders that hold the user's files never reach an output, except for what is needed to tell two files apart: a file is
 called by its path below the folder or glob that was given.
@@ -63,13 +63,17 @@ def find(arguments: Sequence[str], leave_out: Path | None = None) -> tuple[list[
         found = _remote_hits(argument) if remote.is_url(argument) else _local_hits(argument, out, errors)
         for hit in found:
             hits.setdefault(hit.place, hit)
-    places = [(hit.parts, hit.below) for hit in hits.values()] + [(parts, below) for parts, below, _ in errors]
+    places = [(hit.parts, hit.below) for hit in hits.values()] + [
+        (parts, below) for parts, below, _ in errors
+    ]
     labels = _labels(places)
     files = [
         Found(hit.place, label, hit.place.rpartition("/")[0], hit.size_bytes, hit.version)
         for hit, label in zip(hits.values(), labels, strict=False)
     ]
-    bad = [Unreadable(label, reason) for (_, _, reason), label in zip(errors, labels[len(hits) :], strict=True)]
+    bad = [
+        Unreadable(label, reason) for (_, _, reason), label in zip(errors, labels[len(hits) :], strict=True)
+    ]
     return sorted(files, key=lambda file: (file.label, file.place)), sorted(bad, key=lambda row: row.label)
 
 
@@ -92,10 +96,12 @@ def _labels(places: Sequence[tuple[tuple[str, ...], int]]) -> list[str]:
     return labels
 
 
-def _local_hits(argument: str, out: str | None, errors: list[tuple[tuple[str, ...], int, str]]) -> Iterator[_Hit]:
+def _local_hits(
+    argument: str, out: str | None, errors: list[tuple[tuple[str, ...], int, str]]
+) -> Iterator[_Hit]:
     if os.path.isdir(argument):  # noqa: PTH112 - bytes that are no text stay as they are
         yield from _folder_hits(argument, out, errors)
-    elif os.path.lexists(argument):  # noqa: PTH - a link to nothing is a bad input, not a wrong argument
+    elif os.path.lexists(argument):
         yield from _file_hits([argument], argument, 1, errors)
     elif glob.has_magic(argument):
         yield from _glob_hits(argument, out, errors)
@@ -103,7 +109,9 @@ def _local_hits(argument: str, out: str | None, errors: list[tuple[tuple[str, ..
         raise UsageError(f"{base_name(Path(argument))} does not exist: check the path.")
 
 
-def _glob_hits(pattern: str, out: str | None, errors: list[tuple[tuple[str, ...], int, str]]) -> Iterator[_Hit]:
+def _glob_hits(
+    pattern: str, out: str | None, errors: list[tuple[tuple[str, ...], int, str]]
+) -> Iterator[_Hit]:
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - as the shell does it
     fixed = len(os.path.abspath(pattern[: re.search(r"[*?\[]", pattern).start()] + "x").split("/")) - 2  # type: ignore[union-attr] # noqa: PTH100
     files = [match for match in matches if not match.endswith(_BESIDE)]
@@ -117,16 +125,25 @@ def _glob_hits(pattern: str, out: str | None, errors: list[tuple[tuple[str, ...]
             yield from _file_hits([match], match, below, errors)
 
 
-def _folder_hits(folder: str, out: str | None, errors: list[tuple[tuple[str, ...], int, str]]) -> Iterator[_Hit]:
+def _folder_hits(
+    folder: str, out: str | None, errors: list[tuple[tuple[str, ...], int, str]]
+) -> Iterator[_Hit]:
     top = os.path.abspath(folder)  # noqa: PTH100 - links stay in the names
 
     def unreadable(error: OSError) -> None:
         place = os.path.abspath(os.fsdecode(error.filename or top))  # noqa: PTH100
-        errors.append((_parts(place), _depth(place, top), f"the folder cannot be read: {why(error)}: check its permissions."))
+        errors.append(
+            (
+                _parts(place),
+                _depth(place, top),
+                f"the folder cannot be read: {why(error)}: check its permissions.",
+            )
+        )
 
     for at, folders, names in os.walk(top, onerror=unreadable):
-        folders[:] = sorted(name for name in folders if out is None or os.path.realpath(os.path.join(at, name)) != out)  # noqa: PTH118
+        folders.sort()
         if out is not None and os.path.realpath(at) == out:
+            folders.clear()
             continue
         for name in sorted(names):
             if _WANTED.fullmatch(name):
@@ -142,7 +159,9 @@ def _file_hits(
         try:
             status = os.stat(place)  # noqa: PTH116
         except OSError as error:
-            reason = f"{base_name(Path(shown))} cannot be read: {why(error)}: check the link, or copy it again."
+            reason = (
+                f"{base_name(Path(shown))} cannot be read: {why(error)}: check the link, or copy it again."
+            )
             errors.append((_parts(place), below, reason))
             continue
         yield _Hit(place, _parts(place), below, status.st_size, str(status.st_mtime_ns))

@@ -1,4 +1,4 @@
-"""What passes between the batch and the processes that work for it: plain data in MessagePack, for every kind of pool."""
+"""What passes between the batch and the processes that work for it: plain data in MessagePack."""
 
 from typing import Final, Literal
 
@@ -62,7 +62,7 @@ class Done(Struct, frozen=True, tag="done"):
 
 
 class Failed(Struct, frozen=True, tag="failed"):
-    """No result. `members` are the inputs of a job, by position, that are to blame and could be left out, with reasons."""
+    """No result. `members` are inputs of a job, by position, that are to blame and could be left out: reasons."""
 
     kind: FailureKind
     reason: str

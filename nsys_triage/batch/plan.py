@@ -1,7 +1,7 @@
 """What is there and what will be done: jobs of one trace or several ranks, copies, skipped files, bad ones."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nsys_triage.batch.inputs import Found, Unreadable
@@ -54,7 +54,9 @@ class Plan:
     @property
     def to_do(self) -> list[Job]:
         """The jobs without a result yet, the largest first, so that none of them is the last to run alone."""
-        return sorted((j for j in self.jobs if j.key not in self.done), key=lambda j: (-j.size_bytes, j.label))
+        return sorted(
+            (j for j in self.jobs if j.key not in self.done), key=lambda j: (-j.size_bytes, j.label)
+        )
 
 
 @dataclass(slots=True)
@@ -135,10 +137,10 @@ def make_plan(
     )
 
 
-def _teams(files: "Sequence[_File] | object") -> list[list[_File]]:
+def _teams(files: Iterable[_File]) -> list[list[_File]]:
     """Files that are ranks of one job, by rank; a copy of a rank in the same folder is no second rank."""
     members, by_index, seen = [], {}, set()
-    for file in files:  # type: ignore[attr-defined]
+    for file in files:
         looked = file.looked
         same = (file.found.folder, looked.content)
         if looked.rank is None or looked.world_size is None or same in seen:
@@ -146,7 +148,9 @@ def _teams(files: "Sequence[_File] | object") -> list[list[_File]]:
         seen.add(same)
         by_index[file.index] = file
         name = file.found.place.rpartition("/")[2]
-        members.append(Member(file.index, file.found.folder, name, looked.rank, looked.world_size, looked.started_ns))
+        members.append(
+            Member(file.index, file.found.folder, name, looked.rank, looked.world_size, looked.started_ns)
+        )
     return [[by_index[member.index] for member in job] for job in grouped(members)]
 
 

@@ -124,7 +124,14 @@ class LocalPool:
     def _started(self) -> _Process:
         environment = {**os.environ, "POLARS_MAX_THREADS": str(max(1, machine.cores() // self.jobs))}
         popen = subprocess.Popen(  # noqa: S603 - this interpreter
-            [sys.executable, "-P", "-c", _START, json.dumps([path for path in sys.path if isinstance(path, str)]), str(os.getpid())],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _START,
+                json.dumps([path for path in sys.path if isinstance(path, str)]),
+                str(os.getpid()),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=None if self._loud else subprocess.DEVNULL,
@@ -148,7 +155,7 @@ class LocalPool:
             write_all(process.popen.stdin.fileno(), HEADER.pack(len(data)) + data)
 
     def _answers(self) -> Iterator[tuple[_Process, int, Failed | None]]:
-        """Processes that are done with their input, and which: with an answer (None), or to be ended, with the reason."""
+        """Processes done with their input, and which it was: with an answer (None), or to be ended, and why."""
         for key, _ in self._selector.select(_TICK_S):
             process: _Process = key.data
             if process.task is None:
@@ -174,7 +181,10 @@ class LocalPool:
                 break
             process.answer += part
         size = HEADER.size
-        return len(process.answer) >= size and len(process.answer) - size == HEADER.unpack(process.answer[:size])[0]
+        return (
+            len(process.answer) >= size
+            and len(process.answer) - size == HEADER.unpack(process.answer[:size])[0]
+        )
 
     def _over(self, process: _Process) -> Failed | None:
         """What a busy process has used too much of."""
@@ -185,12 +195,13 @@ class LocalPool:
         if used > self.budget.memory_bytes:
             return Failed(
                 "memory",
-                f"it needs more than {units.size(self.budget.memory_bytes)} of memory: run again with a larger --memory (and fewer"
-                " --jobs), or record a shorter time.",
+                f"it needs more than {units.size(self.budget.memory_bytes)} of memory: run again with a larger --memory"
+                " (and fewer --jobs), or record a shorter time.",
             )
         if limit_s is not None and time.monotonic() - process.began > limit_s:
             return Failed(
-                "timeout", f"it was not done within {units.time(round(limit_s * 1e9))}: run again with a larger --timeout."
+                "timeout",
+                f"it was not done within {units.time(round(limit_s * 1e9))}: run again with a larger --timeout.",
             )
         return None
 
@@ -199,7 +210,8 @@ class LocalPool:
         how = f"signal {-code}" if code is not None and code < 0 else f"code {code}"
         return Failed(
             "crashed",
-            f"its process was killed or crashed ({how}) twice: if memory ran out on this machine, run again with fewer --jobs.",
+            f"its process was killed or crashed ({how}) twice: if memory ran out on this machine, run again with"
+            " fewer --jobs.",
         )
 
     def _outcome(self, process: _Process, ended: Failed | None) -> Outcome:

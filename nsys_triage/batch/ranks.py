@@ -1,4 +1,4 @@
-"""Which traces of a folder are the ranks of one job: told by the captured environment, by names only where that is not enough."""
+"""Which traces of a folder are the ranks of one job: by the captured environment, by names where that is not enough."""
 
 import re
 from collections import defaultdict
@@ -49,8 +49,10 @@ def _distinct(members: Sequence[Member]) -> bool:
 
 
 def _by_start(members: Sequence[Member]) -> list[list[Member]]:
-    """Members cut where more than ten minutes lie between one start and the next; those without a start are one part."""
-    timed = sorted((m for m in members if m.started_ns is not None), key=lambda m: (m.started_ns or 0, m.index))
+    """Members cut where more than ten minutes lie between two starts; those without a start are one part."""
+    timed = sorted(
+        (m for m in members if m.started_ns is not None), key=lambda m: (m.started_ns or 0, m.index)
+    )
     parts: list[list[Member]] = [[m for m in members if m.started_ns is None]]
     last: int | None = None
     for member in timed:

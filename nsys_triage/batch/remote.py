@@ -13,7 +13,18 @@ from nsys_triage.errors import InputError, UsageError
 from nsys_triage.ingest.files import base_name
 
 # what file systems say of a file that changes when it does
-_VERSION_KEYS: Final = ("ETag", "etag", "md5Hash", "content_md5", "generation", "CRC", "LastModified", "last_modified", "mtime", "size")
+_VERSION_KEYS: Final = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "content_md5",
+    "generation",
+    "CRC",
+    "LastModified",
+    "last_modified",
+    "mtime",
+    "size",
+)
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.*", re.DOTALL)
 
 
@@ -40,7 +51,9 @@ def _file_system(url: str) -> tuple[Any, str]:
     try:
         system, path = url_to_fs(url)
     except (ImportError, ValueError, OSError) as error:
-        raise UsageError(f"{_shown(url)} cannot be opened ({type(error).__name__}): install fsspec's driver for it, or check it.") from error
+        raise UsageError(
+            f"{_shown(url)} cannot be opened ({type(error).__name__}): install fsspec's driver for it, or check it."
+        ) from error
     return system, str(path)
 
 
@@ -88,7 +101,9 @@ def local_copy(place: str) -> Iterator[Path]:
         try:
             system.get_file(path, str(target))
         except OSError as error:
-            raise InputError(f"{base_name(target)} cannot be fetched ({type(error).__name__}): check the URL and access to it.") from error
+            raise InputError(
+                f"{base_name(target)} cannot be fetched ({type(error).__name__}): check the URL and access to it."
+            ) from error
         yield target
 
 
@@ -99,4 +114,6 @@ def version_of(place: str) -> tuple[int, str]:
 
 
 def _state(info: dict[str, Any]) -> tuple[int, str]:
-    return int(info.get("size") or 0), "; ".join(f"{key} {info[key]}" for key in _VERSION_KEYS if info.get(key) is not None)
+    return int(info.get("size") or 0), "; ".join(
+        f"{key} {info[key]}" for key in _VERSION_KEYS if info.get(key) is not None
+    )

@@ -17,8 +17,8 @@ Progress = Callable[[str, int, int], None]
 class Request:
     """What the user asked for."""
 
-    options: Options = Options()
-    exporting: Exporting = Exporting()
+    options: Options = field(default_factory=Options)
+    exporting: Exporting = field(default_factory=Exporting)
     group: bool = True
     again: bool = False  # do also what is done
     shard: tuple[int, int] | None = None  # part of how many
@@ -35,11 +35,19 @@ class Ran:
 
 
 def look_at(
-    files: Sequence[Found], store: Store, executor: Executor, request: Request, progress: Progress, *, export: bool, keep: bool = True
+    files: Sequence[Found],
+    store: Store,
+    executor: Executor,
+    request: Request,
+    progress: Progress,
+    *,
+    export: bool,
+    keep: bool = True,
 ) -> list[Looked | Failed]:
     """What each file is, in order; what is known from an earlier run is not found out again.
 
-    `keep` remembers that for later runs. With `export` reports that may be ranks of one job (several in one folder) are exported to find out.
+    `keep` remembers that for later runs. With `export` reports that may be ranks of one job (several in one folder)
+    are exported to find out.
     """
     looks = {} if request.again else store.looked()
     keeper = store if keep else None
@@ -62,12 +70,19 @@ def _maybe_ranks(files: Sequence[Found], outcomes: Sequence[Looked | Failed]) ->
     pairs = exports_of_reports(files, outcomes)
     folders: dict[str, int] = {}
     for index, (file, looked) in enumerate(zip(files, outcomes, strict=True)):
-        if isinstance(looked, Looked) and index not in pairs and (not looked.ranks_read or looked.rank is not None):
+        if (
+            isinstance(looked, Looked)
+            and index not in pairs
+            and (not looked.ranks_read or looked.rank is not None)
+        ):
             folders[file.folder] = folders.get(file.folder, 0) + 1
     return [
         index
         for index, (file, looked) in enumerate(zip(files, outcomes, strict=True))
-        if isinstance(looked, Looked) and not looked.ranks_read and index not in pairs and folders[file.folder] > 1
+        if isinstance(looked, Looked)
+        and not looked.ranks_read
+        and index not in pairs
+        and folders[file.folder] > 1
     ]
 
 
@@ -84,7 +99,8 @@ def _look(
 ) -> None:
     """Fills `outcomes` at `indices`."""
     tasks = [
-        LookTask(files[i].place, files[i].size_bytes, files[i].version, request.exporting, export) for i in indices
+        LookTask(files[i].place, files[i].size_bytes, files[i].version, request.exporting, export)
+        for i in indices
     ]
     what = "exporting" if export else "looking"
     progress(what, 0, len(tasks))
@@ -106,7 +122,14 @@ def plan_for(
     request: Request,
 ) -> Plan:
     """The plan, with what is done already."""
-    return make_plan(files, outcomes, unreadable, request.options, {} if request.again else store.done(), group=request.group)
+    return make_plan(
+        files,
+        outcomes,
+        unreadable,
+        request.options,
+        {} if request.again else store.done(),
+        group=request.group,
+    )
 
 
 def run_plan(plan: Plan, store: Store, executor: Executor, request: Request, progress: Progress) -> Ran:
@@ -129,7 +152,9 @@ def run_plan(plan: Plan, store: Store, executor: Executor, request: Request, pro
             follow += [again] if again else []
             progress("analysing", count, total)
         mine = follow
-    return replace(ran, jobs=sorted(ran.jobs, key=lambda job: (job.label, job.key)), failures=_ordered(ran.failures))
+    return replace(
+        ran, jobs=sorted(ran.jobs, key=lambda job: (job.label, job.key)), failures=_ordered(ran.failures)
+    )
 
 
 def _settle(job: Job, outcome: object, store: Store, request: Request, ran: Ran) -> Job | None:
@@ -169,8 +194,14 @@ def plan_lines(plan: Plan, *, most: int = 20) -> Iterator[str]:
     bad = [row for row in plan.failures if row.kind != "unfinished"]
     copies = sum(len(job.also) for job in plan.jobs)
     same = sum(len(job.same_run) for job in plan.jobs)
-    yield f"{plan.files} files: {len(plan.jobs)} jobs ({len(ranks)} of several ranks), {len(plan.done)} of them done already"
-    yield f"{copies} copies of the same content, {same} reports beside their exports, {len(unfinished)} unfinished, {len(bad)} bad"
+    yield (
+        f"{plan.files} files: {len(plan.jobs)} jobs ({len(ranks)} of several ranks),"
+        f" {len(plan.done)} of them done already"
+    )
+    yield (
+        f"{copies} copies of the same content, {same} reports beside their exports,"
+        f" {len(unfinished)} unfinished, {len(bad)} bad"
+    )
     rows = [
         ("to do", [f"{job.label}{_note(job)}" for job in plan.jobs if job.key not in plan.done]),
         ("done", [f"{job.label}{_note(job)}" for job in plan.jobs if job.key in plan.done]),

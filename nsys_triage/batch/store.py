@@ -40,13 +40,13 @@ def _version() -> str:
 
 
 def key_of(contents: Sequence[str], options: Options) -> str:
-    """What tells one job from all others: the contents of its traces in order, the options, the tool and its result format."""
+    """What tells a job from all others: its traces' contents in order, the options, the tool and its result format."""
     facts = msgspec.json.encode([_version(), options, list(contents)], order="deterministic")
     return hashlib.blake2b(facts, digest_size=_KEY_DIGITS // 2).hexdigest()
 
 
 def safe_name(text: str, key: str) -> str:
-    """A file name without suffix for a job: letters, digits and `._-` of its text, and its key, which makes it unique."""
+    """A file name without suffix: letters, digits and `._-` of the text, and the key, which makes it unique."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", plain)[:_MOST_NAME].strip("._-")
     return f"{stem or 'trace'}-{key}"
@@ -65,13 +65,20 @@ class Store:
         name = base_name(self.folder)
         try:
             if self.folder.is_dir() and not self._state.is_dir() and any(self.folder.iterdir()) and not force:
-                raise OutputError(f"{name} holds files that no batch has written: choose another folder for -o, or use it all the same with --force.")
+                raise OutputError(
+                    f"{name} holds files that no batch has written: choose another folder for -o, or use it all"
+                    " the same with --force."
+                )
             self.jobs.mkdir(parents=True, exist_ok=True)
             self._state.mkdir(exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{name} cannot be used for the output: {why(error)}: choose another folder for -o.") from error
+            raise OutputError(
+                f"{name} cannot be used for the output: {why(error)}: choose another folder for -o."
+            ) from error
         for leftover in [*self.folder.glob(".nsys-triage-*.tmp"), *self.jobs.glob(".nsys-triage-*.tmp")]:
-            with suppress(OSError):  # of a run that was killed; another part of an array may have just finished it
+            with suppress(
+                OSError
+            ):  # of a run that was killed; another part of an array may have just finished it
                 if not self._recent(leftover):
                     leftover.unlink()
 
@@ -89,7 +96,9 @@ class Store:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise OutputError(f"another batch is writing to {base_name(self.folder)}: wait for it, or choose another folder for -o.") from error
+            raise OutputError(
+                f"another batch is writing to {base_name(self.folder)}: wait for it, or choose another folder for -o."
+            ) from error
         except OSError:  # file systems without locks
             pass
         try:
@@ -124,12 +133,14 @@ class Store:
     # --- looks --------------------------------------------------------------------------------------------------
 
     def looked(self) -> dict[tuple[str, int, str], Looked]:
-        """What is known of files by place, size and version; lines that a killed run left unfinished are passed over."""
+        """What is known of files by place, size and version; lines that a killed run left torn are passed over."""
         found: dict[tuple[str, int, str], Looked] = {}
         with suppress(FileNotFoundError):
             for line in (self._state / _LOOKED).read_bytes().splitlines():
                 with suppress(msgspec.DecodeError):
-                    place, size_bytes, version, looked = msgspec.json.decode(line, type=tuple[str, int, str, Looked])
+                    place, size_bytes, version, looked = msgspec.json.decode(
+                        line, type=tuple[str, int, str, Looked]
+                    )
                     found[place, size_bytes, version] = looked
         return found
 
@@ -138,13 +149,17 @@ class Store:
         line = msgspec.json.encode((_hidden(place), size_bytes, version, looked))
         try:
             # one write each, so that parts of an array do not get into each other's lines
-            descriptor = os.open(self._state / _LOOKED, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(
+                self._state / _LOOKED, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )
             try:
                 os.write(descriptor, b"\n" + line + b"\n")
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise OutputError(f"{base_name(self.folder)} cannot be written: {why(error)}: choose another folder for -o.") from error
+            raise OutputError(
+                f"{base_name(self.folder)} cannot be written: {why(error)}: choose another folder for -o."
+            ) from error
 
 
 def _hidden(place: str) -> str:
@@ -152,6 +167,8 @@ def _hidden(place: str) -> str:
     return hashlib.blake2b(os.fsencode(place), digest_size=20).hexdigest()
 
 
-def known(looks: dict[tuple[str, int, str], Looked], place: str, size_bytes: int, version: str) -> Looked | None:
+def known(
+    looks: dict[tuple[str, int, str], Looked], place: str, size_bytes: int, version: str
+) -> Looked | None:
     """What `Store.looked` knows of a file as it is now."""
     return looks.get((_hidden(place), size_bytes, version))

@@ -1,4 +1,4 @@
-"""Writes the tables: a Parquet file each, row group by row group, so that ten thousand jobs need the memory of some hundred."""
+"""Writes the tables: a Parquet file each, row group by row group, so that any number of jobs fits into memory."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from nsys_triage.batch.columns import TABLES, JobRow, Table, job_parts
+from nsys_triage.batch.columns import JobRow, Table
 from nsys_triage.batch.plan import Failure
+from nsys_triage.batch.schemas import TABLES, job_parts
 from nsys_triage.ingest.files import whole_file
 
 _ROWS: Final = 4_096  # per row group
@@ -41,7 +42,7 @@ class _Writer:
 
 
 class Tables:
-    """All tables of a batch in a folder. They get their names together at the end of the context, none where it fails."""
+    """All tables of a batch in a folder. They get their names at the end of the context, none where it fails."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""One piece of work: from a task to its outcome, in whatever process it runs. Nothing raised gets out but what ends a process."""
+"""One piece of work: from a task to its outcome, in whatever process it runs. Errors are outcomes too."""
 
 import logging
 from contextlib import ExitStack
@@ -20,7 +20,15 @@ from nsys_triage.batch.messages import (
     packed,
     task_of,
 )
-from nsys_triage.errors import CacheError, ExportError, InputError, NsysMissingError, TriageError, UsageError, WindowError
+from nsys_triage.errors import (
+    CacheError,
+    ExportError,
+    InputError,
+    NsysMissingError,
+    TriageError,
+    UsageError,
+    WindowError,
+)
 from nsys_triage.ingest import ExportSettings, Source, open_source
 from nsys_triage.ingest.cache import content_identity
 from nsys_triage.ingest.files import base_name, why
@@ -53,16 +61,22 @@ def run(task: LookTask | JobTask) -> Outcome:
         return look(task) if isinstance(task, LookTask) else job(task)
     except CacheError:
         # its message names the folder, which must not get into the output
-        return Failed("export", "the cache folder for exports cannot be used: look at `nsys-triage doctor`, or name another with --cache-dir.")
+        return Failed(
+            "export",
+            "the cache folder for exports cannot be used: see `nsys-triage doctor`, or name another with --cache-dir.",
+        )
     except TriageError as error:
         return Failed(_kind(error), str(error))
     except MemoryError:
         return Failed("memory", "memory ran out: run it with --jobs 1, or where there is more.")
     except OSError as error:
         return Failed("input", f"it cannot be read: {why(error)}: check it and run the same command again.")
-    except Exception as error:  # noqa: BLE001 - a fault of ours in one trace must not cost the others
+    except Exception as error:  # a fault of ours in one trace must not cost the others
         _log.warning("internal error", exc_info=True)
-        return Failed("internal", f"internal error ({type(error).__name__}): run `nsys-triage report -vv` on it and report what it prints.")
+        return Failed(
+            "internal",
+            f"internal error ({type(error).__name__}): run `nsys-triage report -vv` on it and report what it prints.",
+        )
 
 
 def _kind(error: TriageError) -> FailureKind:
@@ -73,7 +87,7 @@ def _kind(error: TriageError) -> FailureKind:
 
 
 def look(task: LookTask) -> Outcome:
-    """What the file is, with its content's identity and its rank. A file that is still being written has failed as such."""
+    """What the file is, its content's identity and its rank. One that is still being written has failed as such."""
     with remote.local_copy(task.place) as path:
         local = not remote.is_url(task.place)
         soon = unfinished.beside(path) if local else None
@@ -87,7 +101,9 @@ def look(task: LookTask) -> Outcome:
         if local:
             soon = unfinished.changed(path, task.size_bytes, task.version)
         elif remote.version_of(task.place) != (task.size_bytes, task.version):
-            soon = f"{base_name(path)} is still being written: run the same command again when it is complete."
+            soon = (
+                f"{base_name(path)} is still being written: run the same command again when it is complete."
+            )
         return Failed("unfinished", soon) if soon else found
 
 
@@ -101,7 +117,12 @@ def _looked(path: Path, task: LookTask) -> Looked:
     database = Database(export)
     session = metadata.session(database)
     info = metadata.capture_info(
-        database, session, file=identity.file, kind=identity.kind, capture_version=version, filtered=identity.filtered
+        database,
+        session,
+        file=identity.file,
+        kind=identity.kind,
+        capture_version=version,
+        filtered=identity.filtered,
     )
     return Looked(
         kind=identity.kind,
@@ -151,7 +172,9 @@ def rule_settings(options: Options) -> RuleSettings:
     return RuleSettings({(rule, threshold): value for (rule, threshold), value in split.items()})
 
 
-def _opened(paths: list[Path], settings: ExportSettings) -> tuple[list[Source], dict[int, tuple[FailureKind, str]]]:
+def _opened(
+    paths: list[Path], settings: ExportSettings
+) -> tuple[list[Source], dict[int, tuple[FailureKind, str]]]:
     sources, bad = [], {}
     for index, path in enumerate(paths):
         try:
@@ -168,7 +191,9 @@ def _unreadable(sources: list[Source]) -> dict[int, tuple[FailureKind, str]]:
     bad: dict[int, tuple[FailureKind, str]] = {}
     for index, source in enumerate(sources):
         try:
-            load_trace(source.path, file=source.file, kind=source.kind, capture_version=source.capture_version)
+            load_trace(
+                source.path, file=source.file, kind=source.kind, capture_version=source.capture_version
+            )
         except InputError as error:
             bad[index] = ("input", str(error))
     return bad

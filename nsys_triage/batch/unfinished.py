@@ -16,7 +16,7 @@ _F_SETSIG: Final = getattr(fcntl, "F_SETSIG", 10)
 
 
 def beside(path: Path) -> str | None:
-    """Why a file that may be whole is not to be read: a journal or log with content lies beside it. None where none does."""
+    """Why a file that may be whole is not to be read: a journal or log with content lies beside it; or None."""
     for suffix in ("-journal", "-wal"):
         other = path.with_name(path.name + suffix)
         try:
@@ -80,4 +80,6 @@ def _own(descriptor: int) -> bool:
 
 
 def _sentence(path: Path, why: str) -> str:
-    return f"{base_name(path)} is still being written ({why}): run the same command again when it is complete."
+    return (
+        f"{base_name(path)} is still being written ({why}): run the same command again when it is complete."
+    )

@@ -13,7 +13,14 @@ import click
 from nsys_triage import units
 from nsys_triage.cli.console import set_up_logging
 from nsys_triage.cli.judging import Judging, judging
-from nsys_triage.cli.options import PATH, cache_dir_option, judging_options, nsys_option, verbosity_options, window_option
+from nsys_triage.cli.options import (
+    PATH,
+    cache_dir_option,
+    judging_options,
+    nsys_option,
+    verbosity_options,
+    window_option,
+)
 from nsys_triage.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +33,17 @@ if TYPE_CHECKING:
 EXIT_GATE: Final = 1
 EXIT_SOME_FAILED: Final = 4
 EXIT_INTERRUPTED: Final = 130
-_SIZES: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_SIZES: Final = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 _SHOWN: Final = 10  # failures and skipped files on the terminal
 BatchProgress = Callable[[str, int, int], None]
 
@@ -61,15 +78,50 @@ class _Bytes(click.ParamType[int]):
 
 @click.command("batch", epilog=EPILOG)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("-o", "--output", required=True, type=PATH, metavar="OUT", help="Folder for reports, tables and the page on all jobs.")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes at once [default: by cores and memory].")
-@click.option("--memory", type=_Bytes(), metavar="SIZE", help="Memory that one process may use, as 4G [default: an equal part of four fifths of what is available].")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time that one input may take [default: no limit].")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=PATH,
+    metavar="OUT",
+    help="Folder for reports, tables and the page on all jobs.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes at once [default: by cores and memory].",
+)
+@click.option(
+    "--memory",
+    type=_Bytes(),
+    metavar="SIZE",
+    help="Memory that one process may use, as 4G [default: an equal part of four fifths of what is available].",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Time that one input may take [default: no limit].",
+)
 @click.option("--no-group", is_flag=True, help="Judge every trace by itself, also the ranks of one job.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done; nothing is written, and reports are not exported.")
-@click.option("--shard", metavar="I/N", help="Do part I (from 0) of N, for array jobs; tables are made by a run without it.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would be done; nothing is written, and reports are not exported.",
+)
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Do part I (from 0) of N, for array jobs; tables are made by a run without it.",
+)
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with that scheduler.")
-@click.option("--scheduler-file", type=PATH, metavar="FILE", help="Run on the Dask cluster whose scheduler wrote that file.")
+@click.option(
+    "--scheduler-file",
+    type=PATH,
+    metavar="FILE",
+    help="Run on the Dask cluster whose scheduler wrote that file.",
+)
 @window_option
 @judging_options
 @nsys_option
@@ -113,14 +165,18 @@ def command(
     request = _request(asked, not no_group, force, part, nsys, cache_dir, timeout)
     files, unreadable = arguments.find(inputs, output)
     if not files and not unreadable:
-        raise UsageError("there is no report and no export (.nsys-rep, .qdrep, .sqlite) in what was given: check the paths.")
+        raise UsageError(
+            "there is no report and no export (.nsys-rep, .qdrep, .sqlite) in what was given: check the paths."
+        )
     store = Store(output)
     with _executor(jobs, memory, timeout, dask, scheduler_file, len(files), loud=verbose > 0) as executor:
         if dry_run:
             return _dry_run(files, unreadable, store, executor, request, quiet or verbose > 0)
         store.prepare(force=force)
         with store.locked("all" if part is None else f"{part[0]}-{part[1]}"):
-            return _batch(files, unreadable, store, executor, request, asked, quiet, show=not quiet and not verbose)
+            return _batch(
+                files, unreadable, store, executor, request, asked, quiet, show=not quiet and not verbose
+            )
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:
@@ -133,7 +189,13 @@ def _shard(text: str | None) -> tuple[int, int] | None:
 
 
 def _request(
-    asked: Judging, group: bool, force: bool, shard: tuple[int, int] | None, nsys: Path | None, cache_dir: Path | None, timeout: float | None
+    asked: Judging,
+    group: bool,
+    force: bool,
+    shard: tuple[int, int] | None,
+    nsys: Path | None,
+    cache_dir: Path | None,
+    timeout: float | None,
 ) -> "Request":
     from nsys_triage.batch.messages import Exporting, Options
     from nsys_triage.batch.run import Request
@@ -141,14 +203,23 @@ def _request(
 
     thresholds = {f"{rule}.{name}": value for (rule, name), value in sorted(asked.thresholds.items())}
     exporting = Exporting(
-        nsys=str(nsys.absolute()) if nsys else None, cache_dir=str(Cache.locate(cache_dir).folder), timeout_s=timeout
+        nsys=str(nsys.absolute()) if nsys else None,
+        cache_dir=str(Cache.locate(cache_dir).folder),
+        timeout_s=timeout,
     )
     return Request(Options(asked.window, thresholds), exporting, group, force, shard)
 
 
 @contextmanager
 def _executor(
-    jobs: int | None, memory: int | None, timeout: float | None, dask: str | None, scheduler_file: Path | None, files: int, *, loud: bool
+    jobs: int | None,
+    memory: int | None,
+    timeout: float | None,
+    dask: str | None,
+    scheduler_file: Path | None,
+    files: int,
+    *,
+    loud: bool,
 ) -> "Iterator[Executor]":
     if dask or scheduler_file:
         from nsys_triage.batch.dask import DaskPool
@@ -161,13 +232,20 @@ def _executor(
 
     count = max(1, min(jobs or machine.default_jobs(memory), files))
     with LocalPool(count, Budget(memory or machine.default_budget(count), timeout), loud=loud) as pool:
-        logging.getLogger(__name__).info("%d processes of %s each", count, units.size(pool.budget.memory_bytes))
+        logging.getLogger(__name__).info(
+            "%d processes of %s each", count, units.size(pool.budget.memory_bytes)
+        )
         yield pool
         logging.getLogger(__name__).info("the largest process used %s", units.size(pool.most_bytes))
 
 
 def _dry_run(
-    files: "list[Found]", unreadable: "list[Unreadable]", store: "Store", executor: "Executor", request: "Request", silent: bool
+    files: "list[Found]",
+    unreadable: "list[Unreadable]",
+    store: "Store",
+    executor: "Executor",
+    request: "Request",
+    silent: bool,
 ) -> int:
     from nsys_triage.batch.run import look_at, plan_for, plan_lines
 
@@ -196,7 +274,9 @@ def _batch(
             found = collect(ran, store, asked.gates, progress)
         except KeyboardInterrupt:
             click.echo(
-                f"nsys-triage: interrupted: {units.plural(len(store.done()), 'result')} kept; run the same command again to go on.", err=True
+                f"nsys-triage: interrupted: {units.plural(len(store.done()), 'result')} kept;"
+                " run the same command again to go on.",
+                err=True,
             )
             return EXIT_INTERRUPTED
     return _end(found, ran, store, quiet)
@@ -205,7 +285,10 @@ def _batch(
 def _end_of_part(ran: "Ran", shard: tuple[int, int], quiet: bool) -> int:
     failed = [row for row in ran.failures if row.kind != "unfinished"]
     if not quiet:
-        click.echo(f"part {shard[0]} of {shard[1]}: {units.plural(ran.new, 'new result')}, {units.plural(len(failed), 'input')} failed")
+        click.echo(
+            f"part {shard[0]} of {shard[1]}: {units.plural(ran.new, 'new result')},"
+            f" {units.plural(len(failed), 'input')} failed"
+        )
     return EXIT_SOME_FAILED if failed else 0
 
 
@@ -219,7 +302,9 @@ def _end(found: "Collected", ran: "Ran", store: "Store", quiet: bool) -> int:
         _say_failures("skipped", [named(row) for row in unfinished])
         _say_failures("failed", [named(row) for row in failed])
         cannot = f", {found.cannot_judge} of them without GPU work" if found.cannot_judge else ""
-        click.echo(f"{units.plural(found.jobs, 'job')}{cannot}, {ran.new} new; {len(failed)} failed, {len(unfinished)} skipped")
+        click.echo(
+            f"{units.plural(found.jobs, 'job')}{cannot}, {ran.new} new; {len(failed)} failed, {len(unfinished)} skipped"
+        )
         click.echo(f"Page {store.folder / 'index.html'}")
     if found.stopped:
         label, gates = found.stopped[0]
@@ -233,7 +318,9 @@ def _say_failures(what: str, texts: list[str]) -> None:
     for text in texts[:_SHOWN]:
         click.echo(f"nsys-triage: {what}: {text}", err=True)
     if len(texts) > _SHOWN:
-        click.echo(f"nsys-triage: {what}: {len(texts) - _SHOWN} more, in failures.parquet and index.html", err=True)
+        click.echo(
+            f"nsys-triage: {what}: {len(texts) - _SHOWN} more, in failures.parquet and index.html", err=True
+        )
 
 
 @contextmanager
@@ -243,7 +330,15 @@ def _progress(wanted: bool) -> Iterator[BatchProgress]:
         yield lambda _what, _done, _total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Rate(ProgressColumn):
@@ -251,9 +346,16 @@ def _progress(wanted: bool) -> Iterator[BatchProgress]:
 
         def render(self, task: Task) -> Text:
             """The rate, once there is one."""
-            return Text(units.per_second(task.finished_speed or task.speed) if task.finished_speed or task.speed else "")
+            speed = task.finished_speed or task.speed
+            return Text(units.per_second(speed) if speed else "")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         task = bar.add_task("", total=None)
         now = ""

@@ -87,7 +87,9 @@ def _identical(before: SideInput, after: SideInput) -> tuple[bool, bool]:
     for of in (_measured, _content):
         contents = [sorted(of(result) for result in side.results) for side in (before, after)]
         found.append(contents[0] == contents[1])
-    return found[0], found[1]
+    models = [{gpu.name for r in side.results for gpu in r.gpus if gpu.name} for side in (before, after)]
+    other_gpu = bool(models[0] and models[1]) and models[0] != models[1]
+    return found[0] and not other_gpu, found[1]
 
 
 def _measured(result: Result) -> bytes:

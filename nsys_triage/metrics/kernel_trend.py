@@ -9,8 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from nsys_triage.intervals import covered
-from nsys_triage.metrics.launch_shapes import SHAPE, single
+from nsys_triage.metrics.launch_shapes import SHAPE, alone_ns
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE
 from nsys_triage.trace.model import Schema, Trace
 
@@ -59,7 +58,7 @@ def undisturbed(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     kernels = work.filter(
         pl.col("activity").is_in([COMPUTE, COMMUNICATION]) & (pl.col("end_ns") > pl.col("start_ns"))
     )
-    alone = covered(kernels, single(kernels), "gpu") == kernels["end_ns"] - kernels["start_ns"]
+    alone = alone_ns(kernels) == kernels["end_ns"] - kernels["start_ns"]
     rows = kernels.with_columns(alone.alias("alone")).filter(pl.col("activity") == COMPUTE)
     columns = trace.kernels.select("name", *SHAPE)[rows["row"]]
     return pl.concat([rows.select("gpu", "start_ns", "end_ns", "alone"), columns], how="horizontal")

@@ -6,7 +6,6 @@ from typing import Final
 
 import polars as pl
 
-from nsys_triage.metrics.histogram import nearest_rank_expr
 from nsys_triage.result.model import KernelNameShapes, KernelsByShape, KernelShape, OtherShapes
 
 MOST_ROWS: Final = 2_000
@@ -22,18 +21,24 @@ def kernels_by_shape(kernels: pl.DataFrame, names: pl.DataFrame) -> KernelsBySha
     `kernels` has the columns of `KERNELS`; `names` has code, text and kernel_class. Codes of the same text are one
     kernel. Without rows both parts are empty.
     """
-    texts = names.lazy().select(pl.col("code").alias("name"), "text", "kernel_class")
+    codes = names.select("code", pl.col("text").rank("dense").alias("text_code"))
+    texts = names.select("text", "kernel_class", pl.col("text").rank("dense").alias("text_code")).unique(
+        "text_code"
+    )
     rows = (
         kernels.lazy()
         .select("name", *_SHAPE, (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
-        .join(texts, on="name", how="left")
-        .group_by("text", "kernel_class", *_SHAPE)
+        .join(codes.lazy(), left_on="name", right_on="code", how="left")
+        # once for all quantiles: rows of a group keep their order
+        .sort("duration_ns")
+        .group_by("text_code", *_SHAPE)
         .agg(
             pl.len().cast(pl.Int64).alias("count"),
             _NS.sum().alias("total_ns"),
             _NS.std(ddof=0).round().cast(pl.Int64).alias("stddev_ns"),
-            *(nearest_rank_expr(_NS, q).alias(f"p{q}_ns") for q in (25, 50, 75)),
+            *(_NS.get((pl.len().cast(pl.Int64) * q + 99) // 100 - 1).alias(f"p{q}_ns") for q in (25, 50, 75)),
         )
+        .join(texts.lazy(), on="text_code", how="left")
         .sort(["total_ns", "text", *_SHAPE], descending=[True, *(False for _ in range(7))])
         .collect()
     )

@@ -111,8 +111,10 @@ def _part_of(group: pl.Expr, api: pl.Expr) -> pl.Expr:
 
 
 def _named(workload: Workload, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows (gpu, name, group, ns) with `part` and `api` in place of name and group."""
-    named = rows.join(workload.api.select("code", "api"), left_on="name", right_on="code", how="left")
+    """Rows (gpu, name, group, ns) by `part` and `api` in place of name and group, summed."""
+    # a million calls have a few dozen names: summed by code before a text is looked at
+    totals = rows.group_by("gpu", "name", "group").agg(pl.col("ns").sum())
+    named = totals.join(workload.api.select("code", "api"), left_on="name", right_on="code", how="left")
     api = pl.col("api").fill_null("unknown")
     return named.select("gpu", _part_of(pl.col("group"), api).alias("part"), api, "ns")
 

@@ -102,13 +102,25 @@ def _migrations(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _alone(kernels: pl.DataFrame, migrations: pl.DataFrame) -> pl.Series:
-    """For each kernel the time during which no other one of its GPU runs; 0 where it mostly waits for pages."""
-    alone = covered(kernels, single(kernels), "gpu")
+    """For each kernel (sorted by gpu and start) the time during which no other one of its GPU runs.
+
+    0 where it mostly waits for pages.
+    """
+    length = kernels["end_ns"] - kernels["start_ns"]
+    alone = alone_ns(kernels)
     if migrations.is_empty():
         return alone.alias("alone_ns")
-    length = kernels["end_ns"] - kernels["start_ns"]
     paging = covered(kernels, migrations, "gpu") >= PAGING_SHARE * length
     return alone.zip_with(~paging, pl.zeros(alone.len(), dtype=pl.Int64, eager=True)).alias("alone_ns")
+
+
+def alone_ns(rows: pl.DataFrame) -> pl.Series:
+    """For each row (sorted by gpu and start) how long no other one of its gpu runs."""
+    overlaps = (rows["start_ns"] < rows["end_ns"].shift(1)) & (rows["gpu"] == rows["gpu"].shift(1))
+    # most traces have one stream of kernels: nothing overlaps, and nothing has to be looked up
+    if overlaps.any():
+        return covered(rows, single(rows), "gpu")
+    return rows["end_ns"] - rows["start_ns"]
 
 
 def single(rows: pl.DataFrame) -> pl.DataFrame:

@@ -55,15 +55,17 @@ def _is_small(work: pl.DataFrame) -> pl.Series:
 
 def _by_name(trace: Trace, workload: Workload, work: pl.DataFrame) -> pl.DataFrame:
     kernels = work.filter(pl.col("activity") == COMPUTE)
-    named = (
+    by_code = (
         kernels.select((pl.col("end_ns") - pl.col("start_ns")).alias("ns"))
         .with_columns(trace.kernels["name"].gather(kernels["row"]).alias("code"))
-        .join(workload.names.select("code", "own_name"), on="code", how="left")
+        .filter(pl.col("ns").is_between(1, SMALL_NS - 1))
+        .group_by("code")
+        .agg(pl.len().cast(pl.UInt32).alias("count"), pl.col("ns").sum())
     )
     return (
-        named.filter(pl.col("ns").is_between(1, SMALL_NS - 1))
+        by_code.join(workload.names.select("code", "own_name"), on="code", how="left")
         .group_by("own_name")
-        .agg(pl.len().cast(pl.UInt32).alias("count"), pl.col("ns").sum())
+        .agg(pl.col("count").sum(), pl.col("ns").sum())
         .sort(["count", "own_name"], descending=[True, False])
         .select(list(SMALL_KERNELS))
     )

@@ -104,7 +104,7 @@ def summarize_steps(workload: Workload, pieces: pl.DataFrame, table: StepTable, 
     steady = steps.filter(~pl.col("startup"))
     # the process' last step has no next one to end at: what was queued ahead of the GPU lies in it, so it is not judged
     last = table.steps.filter(pl.col("pid").is_in(steps["pid"].implode())).select(pl.col("index").max())
-    slow = slow_steps(steady["duration_ns"]) & ~steady["index"].is_in(last["index"])
+    slow = slow_steps(steady["duration_ns"]) & ~steady["index"].is_in(last["index"].to_list())
     marked = steps.join(
         steady.select("index").with_columns(slow.alias("slow")), on="index", how="left"
     ).with_columns(pl.col("slow").fill_null(value=False))

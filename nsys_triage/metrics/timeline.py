@@ -97,7 +97,8 @@ def build_timeline(
     gpus = workload.gpus.all[:GPU_ROWS]
     step_marks = min(STEP_MARKS, marks // 8)
     hosts = _host_rows(trace, workload)
-    bins = max(1, min(MOST_BINS, (marks - step_marks) // max(1, 2 * len(gpus) + len(hosts))))
+    span = window.end_ns - window.start_ns
+    bins = max(1, min(MOST_BINS, span, (marks - step_marks) // max(1, 2 * len(gpus) + len(hosts))))
     edges = _edges(window, bins)
     rows = []
     for gpu in gpus:
@@ -128,4 +129,4 @@ def build_timeline(
             ).iter_rows()
         ]
         rows.append(Row(label="steps", kind="steps", marks=shown))
-    return Timeline(bin_ns=(window.end_ns - window.start_ns) // bins, rows=rows)
+    return Timeline(bin_ns=span // bins, rows=rows)

@@ -1,5 +1,6 @@
 """The part of a capture that the figures are about."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Final, Literal
@@ -95,9 +96,11 @@ def startup_steps(durations: list[int]) -> int:
     that of their last third. Otherwise 0.
     """
     count = 0
-    while len(durations) - count - 1 >= STEPS_LEFT and durations[count] > LONG_STEP * _median(
-        durations[count + 1 :]
-    ):
+    after = sorted(durations)  # the steps after the one that is judged: sorting anew for each took minutes
+    for duration in durations:
+        del after[bisect_left(after, duration)]
+        if len(after) < STEPS_LEFT or duration <= LONG_STEP * after[(len(after) + 1) // 2 - 1]:
+            break
         count += 1
     rest = durations[count:]
     third = max(1, len(rest) // 3)

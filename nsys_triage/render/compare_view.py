@@ -23,6 +23,8 @@ from nsys_triage.result.compare_model import (
 MOST_KERNELS: Final = 200
 MOST_BINS: Final = 40
 STEPS_HEIGHT: Final = 90
+_UNREAD: Final = 0.0005  # reads as less than 0.1 %, where a sign says nothing
+_TENFOLD: Final = 9
 _BAR_HEIGHT, _PITCH = 34, 64
 VERDICTS: Final = {
     "identical": "Identical",
@@ -138,7 +140,11 @@ def signed_share(share: float | None) -> str:
     """`+12 %`, `-3.1 %`; nothing where it is not known, `more than tenfold` where a percentage says little."""
     if share is None:
         return ""
-    if share > 9:
+    if abs(share) < _UNREAD:
+        return units.share(abs(share))
+    if abs(share) < _UNREAD:
+        return units.share(abs(share))
+    if share > _TENFOLD:
         return f"x {units.count(round(1 + share))}"
     if share > 1:
         return f"+{units.count(round(100 * share))} %"
@@ -242,15 +248,10 @@ def kernel_rows(comparison: Comparison) -> tuple[list[KernelChange], int]:
 
 def kernel_state(row: KernelChange) -> str:
     """What became of a kernel: `slower, more calls`, `new`, `no change`."""
-    parts = []
-    if row.duration in ("faster", "slower"):
-        parts.append(row.duration)
-    if row.duration == "inconclusive":
-        parts.append("too few or too varied launches")
-    calls = {"more": "more calls", "fewer": "fewer calls", "new": "new", "gone": "gone"}.get(row.calls)
-    if calls:
-        parts.append(calls)
-    return ", ".join(parts) or "no change"
+    durations = {"faster": "faster", "slower": "slower", "inconclusive": "too few or too varied launches"}
+    calls = {"more": "more calls", "fewer": "fewer calls", "new": "new", "gone": "gone"}
+    parts = [durations.get(row.duration or "", ""), calls.get(row.calls, "")]
+    return ", ".join(part for part in parts if part) or "no change"
 
 
 def kernel_sums(comparison: Comparison) -> str:

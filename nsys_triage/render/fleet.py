@@ -145,17 +145,22 @@ def _headline(view: FleetView) -> str:
     """What most of the time is lost to, in one sentence."""
     if not view.span_ns:
         return "No job could be judged." if view.jobs else "No job has a result yet."
-    idle = _idle_ns(view)
-    first = f"{units.gpu_time(idle)} of {units.gpu_time(view.span_ns)} looked at were idle ({units.share(idle / view.span_ns)})"
+    idle, whole = _idle_ns(view), units.gpu_time(view.span_ns)
+    first = f"{units.gpu_time(idle)} of {whole} looked at were idle ({units.share(idle / view.span_ns)})"
     lost = [row for row in view.limiters if row.at_stake_ns and row.limiter != "mixed"]
     if not lost:
         return f"{first}; nothing stands out as worth chasing."
     top = lost[0]
-    return f"{first}; most is at stake in {limiter_name(top.limiter)}: {units.gpu_time(top.at_stake_ns)} in {units.plural(top.jobs, 'job')}."
+    stake = f"{units.gpu_time(top.at_stake_ns)} in {units.plural(top.jobs, 'job')}"
+    return f"{first}; most is at stake in {limiter_name(top.limiter)}: {stake}."
 
 
 def _facts(view: FleetView) -> list[str]:
-    facts = [units.plural(view.jobs, "job"), units.plural(view.files, "trace"), units.plural(view.gpus, "GPU")]
+    facts = [
+        units.plural(view.jobs, "job"),
+        units.plural(view.files, "trace"),
+        units.plural(view.gpus, "GPU"),
+    ]
     if view.copies:
         facts.append(f"{units.plural(view.copies, 'copy', 'copies')} of the same content not read again")
     if view.cannot_judge:
@@ -167,7 +172,11 @@ def _bar(view: FleetView) -> list[Segment]:
     parts = [(row.cause, row.ns) for row in view.causes]
     total = sum(ns for _, ns in parts)
     labels = {
-        cause: (f"{words.cause(cause)} {units.share(ns / total)}", words.cause(cause), units.share(ns / total))
+        cause: (
+            f"{words.cause(cause)} {units.share(ns / total)}",
+            words.cause(cause),
+            units.share(ns / total),
+        )
         for cause, ns in parts
         if total
     }
@@ -188,7 +197,13 @@ class CauseRow:
 def _cause_rows(view: FleetView) -> list[CauseRow]:
     """Idle causes by time, then busy ones in their order."""
     rows = [
-        CauseRow(row.cause, words.CAUSE_MEANINGS[row.cause], row.ns, row.ns / view.span_ns, row.cause in BUSY_CAUSES)
+        CauseRow(
+            row.cause,
+            words.CAUSE_MEANINGS[row.cause],
+            row.ns,
+            row.ns / view.span_ns,
+            row.cause in BUSY_CAUSES,
+        )
         for row in view.causes
         if view.span_ns
     ]

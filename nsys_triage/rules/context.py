@@ -140,7 +140,7 @@ class Context:
         own_ns = sum(entry.ns for gpu in own for entry in gpu.ledger or [] if entry.cause in causes)
         if not own_ns:
             return None
-        return round(sum(per_step[:kept]) * self.total_ns(*causes) * len(own) / own_ns)
+        return int(sum(per_step[:kept]) * self.total_ns(*causes) * len(own) / own_ns)
 
     @cached_property
     def step_split(self) -> pl.DataFrame:
@@ -175,8 +175,13 @@ class Context:
         length = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
         in_gaps = pieces.filter(pl.col("gap").is_not_null())
         if in_gaps.height:
+            # a gap with less than the longest piece cannot have the most: a few are left of a million
+            longest = int(in_gaps.select(length.max()).item())
+            table = self.m.gaps.gaps
+            long_enough = table.filter(pl.col("end_ns") - pl.col("start_ns") >= longest)["gap"]
             totals = (
-                in_gaps.with_columns(length)
+                in_gaps.filter(pl.col("gap").is_in(long_enough.implode()))
+                .with_columns(length)
                 .group_by("gap")
                 .agg(pl.col("ns").sum())
                 .sort(["ns", "gap"], descending=[True, False])

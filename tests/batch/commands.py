@@ -25,13 +25,13 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 def batch(*arguments: str | Path) -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
     process = start(*arguments)
-    out, err = process.communicate(timeout=600)
+    out, err = process.communicate(timeout=3_600)
     return process.returncode, out, err
 
 
-def wait_for(reached: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_for(reached: Callable[[], bool], process: subprocess.Popen[str], limit_s: float = 300) -> None:
     """Until something is so; fails where the process ends first."""
-    end = time.monotonic() + 300
+    end = time.monotonic() + limit_s
     while not reached():
         assert process.poll() is None, "it was done before it could be interrupted"
         assert time.monotonic() < end

@@ -38,7 +38,9 @@ def waiting() -> TraceBuilder:
 def two_gpus() -> TraceBuilder:
     """Two GPUs, one of them idle half of the time."""
     trace = TraceBuilder("2025.5.2", gpus=("H100", "H100"))
-    return trace.kernels(1_000, 100, every=100, length=90).on(device=1).kernels(1_000, 50, every=200, length=90)
+    return (
+        trace.kernels(1_000, 100, every=100, length=90).on(device=1).kernels(1_000, 50, every=200, length=90)
+    )
 
 
 def no_gpu_work() -> TraceBuilder:
@@ -64,10 +66,16 @@ def variant(base: Path, target: Path, number: int) -> Path:
     """A copy of an export that began at another time and whose kernels are a little shorter: other content."""
     shutil.copyfile(base, target)
     with closing(sqlite3.connect(target)) as connection:
-        connection.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", (number * 10**9,))
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        connection.execute(
+            "UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", (number * 10**9,)
+        )
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         if "CUPTI_ACTIVITY_KIND_KERNEL" in tables:
-            connection.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = end - (end - start) * ? / 100", (number % 7,))
+            connection.execute(
+                "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = end - (end - start) * ? / 100", (number % 7,)
+            )
         connection.commit()
     return target
 
@@ -89,9 +97,7 @@ def spoil(path: Path, table: str) -> None:
     data = bytearray(path.read_bytes())
     page = int.from_bytes(data[16:18], "big")
     with closing(sqlite3.connect(path)) as connection:
-        (root,) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)
-        ).fetchone()
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     data[(root - 1) * page : root * page] = b"\xff" * page
     path.write_bytes(data)
 
@@ -102,7 +108,9 @@ def _cut(path: Path) -> None:
 
 
 def _no_metadata(path: Path) -> None:
-    make_sqlite(path, {"StringIds": "id INTEGER, value TEXT", "ANALYSIS_DETAILS": "startTime INTEGER -- clock"})
+    make_sqlite(
+        path, {"StringIds": "id INTEGER, value TEXT", "ANALYSIS_DETAILS": "startTime INTEGER -- clock"}
+    )
 
 
 BAD: Final[dict[str, tuple[str, Callable[[Path], object]]]] = {
@@ -114,7 +122,10 @@ BAD: Final[dict[str, tuple[str, Callable[[Path], object]]]] = {
     "truncated export": (".sqlite", _cut),
     "zeros": (".sqlite", lambda path: path.write_bytes(bytes(8_192))),
     "text": (".sqlite", lambda path: path.write_text("no trace\n")),
-    "lfs pointer": (".nsys-rep", lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\noid x\n")),
+    "lfs pointer": (
+        ".nsys-rep",
+        lambda path: path.write_text("version https://git-lfs.github.com/spec/v1\noid x\n"),
+    ),
     "packed": (".nsys-rep.gz", lambda path: path.write_bytes(gzip.compress(REPORT_2023))),
     "raw stream": (".qdstrm", lambda path: path.write_bytes(b"U3w[END]NVIDIA Nsight Systems Stream 1")),
     "partial export": (".sqlite", _partial),
@@ -145,11 +156,11 @@ class Made:
 
 
 def make(folder: Path, traces: int, *, bad: int = 0, copies: int = 0, jobs: int = 0, ranks: int = 2) -> Made:
-    """A folder with so many files in all: single traces of every kind, bad files of every kind, copies, ranks of jobs."""
+    """A folder with so many files: single traces and bad files of every kind, copies, ranks of jobs."""
     made = Made(folder)
     base = folder.with_name(f"{folder.name} base")
-    base.mkdir()
     folder.mkdir(parents=True)
+    base.mkdir()
     kinds = [maker().write(base / f"{maker.__name__}.sqlite") for maker in MAKERS]
     for number in range(traces - bad - copies - jobs * ranks):
         kind = kinds[number % len(kinds)]

@@ -2,11 +2,10 @@ import os
 import signal
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from nsys_triage.result.codec import decode
 from tests.batch import folders
+from tests.batch.checks import check, table
 from tests.batch.commands import batch, results, start, wait_for
 from tests.batch.folders import BAD, Made
 from tests.tools.processes import alive
@@ -21,43 +20,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.fixture(scope="module")
 def kept(made: Made) -> dict[str, tuple[int, int, bytes]]:
-    return {name: state for name, state in snapshot_of(made).items()}
+    return snapshot_of(made)
 
 
 def snapshot_of(made: Made) -> dict[str, tuple[int, int, bytes]]:
     return snapshot(made.folder / "run 0") | snapshot(made.folder / "job 0")
 
 
-def table(out: Path, name: str) -> list[dict[str, object]]:
-    return pq.read_table(out / f"{name}.parquet").to_pylist()
-
-
-def check(out: Path, made: Made) -> None:
-    """Everything that is to be there is there, once."""
-    rows = table(out, "metrics")
-    assert len(rows) == len({row["job"] for row in rows}) == made.jobs == len(results(out))
-    read = [label for row in rows for label in (*row["inputs"], *row["also"])]  # type: ignore[misc]
-    good = [*made.single, *made.copies, *(label for ranks in made.ranks for label in ranks)]
-    assert sorted(read) == sorted(good)
-    for row in rows:
-        assert decode((out / f"jobs/{row['job']}.json").read_bytes()).status == row["status"]
-        assert (out / f"jobs/{row['job']}.html").stat().st_size > 10_000 or row["status"] == "cannot_judge"
-    assert sorted(row["ranks"] for row in rows if row["ranks"]) == [2] * len(made.ranks)  # type: ignore[type-var]
-    copies = {copy: row["job"] for row in rows for copy in row["also"]}  # type: ignore[attr-defined]
-    assert len(copies) == len(made.copies)
-    failures = table(out, "failures")
-    assert sorted(str(row["input"]) for row in failures) == sorted(made.bad)
-    assert all(len(str(row["reason"])) > 20 and row["kind"] in ("input", "export") for row in failures)
-    html = (out / "index.html").read_text()
-    assert all(Path(bad).name.split()[0] in html for bad in made.bad)
-    assert not list(out.rglob("*.tmp"))
-
-
 def test_killed_and_run_again(made: Made, kept: dict[str, tuple[int, int, bytes]], tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(made.folder, "-o", out, "--jobs", "2")
     wait_for(lambda: len(results(out)) >= 5, process)
-    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    children = [
+        int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     first = results(out)
@@ -91,7 +67,9 @@ def test_interrupted(made: Made, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = start(made.folder, "-o", out, "--jobs", "2")
     wait_for(lambda: len(results(out)) >= 1, process)
-    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    children = [
+        int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ]
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -102,10 +80,11 @@ def test_interrupted(made: Made, tmp_path: Path) -> None:
 
 def test_dry_run_writes_nothing(made: Made, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, said, _ = batch(made.folder / "job 0", made.folder / "copies", made.folder / "bad", "-o", out, "--dry-run")
+    bad = made.folder / "bad/empty 0.sqlite"
+    code, said, _ = batch(made.folder / "job 0", made.folder / "copies", bad, "-o", out, "--dry-run")
     assert code == 0
     assert not out.exists()
-    assert "rank*.sqlite (2 ranks)" in said
+    assert "rank*.sqlite (2 ranks)" in said and "empty 0.sqlite is empty" in said
     assert "4 jobs (1 of several ranks), 0 of them done" in said
     code, said, _ = batch(made.folder / "job 0", "-o", out, "--dry-run", "--no-group")
     assert "2 jobs (0 of several ranks)" in said
@@ -123,10 +102,11 @@ def test_what_is_new_changed_or_asked_for_otherwise_is_done(tmp_path: Path) -> N
     assert new() == "3 of 3"
     folders.launching().write(small.folder / "new.sqlite")
     assert new() == "1 of 4"
-    folders.variant(small.folder / "new.sqlite", tmp_path / "changed.sqlite", 5).replace(small.folder / "new.sqlite")
+    folders.variant(small.folder / "new.sqlite", tmp_path / "changed.sqlite", 5).replace(
+        small.folder / "new.sqlite"
+    )
     assert new() == "1 of 4"
     assert new("--threshold", "host-sync.share=0.5") == "4 of 4"
-    assert new("--window", "all") == "4 of 4"
     assert new() == "0 of 4"
     assert new("--force") == "4 of 4"
 
@@ -156,7 +136,9 @@ def test_unfinished_files_are_skipped_and_said(tmp_path: Path) -> None:
         code, said, err = batch(small.folder, "-o", out)
     assert code == 0
     assert "1 skipped" in said and "growing.nsys-rep is still being written" in err
-    assert [(row["input"], row["kind"]) for row in table(out, "failures")] == [("growing.nsys-rep", "unfinished")]
+    assert [(row["input"], row["kind"]) for row in table(out, "failures")] == [
+        ("growing.nsys-rep", "unfinished")
+    ]
 
 
 def test_parts_of_an_array_do_all_together(tmp_path: Path) -> None:
@@ -190,7 +172,10 @@ def test_wrong_usage(tmp_path: Path) -> None:
         ["a.sqlite", "-o", "out", "--dask", "tcp://x", "--scheduler-file", "y"],
         ["a.sqlite", "-o", "out", "--threshold", "nothing=1"],
     ):
-        places = [str(tmp_path / a) if a in ("missing.sqlite", "empty", "a.sqlite", "full", "out") else a for a in arguments]
+        places = [
+            str(tmp_path / a) if a in ("missing.sqlite", "empty", "a.sqlite", "full", "out") else a
+            for a in arguments
+        ]
         code, _, err = batch(*places)
         assert (code, err.count("\n")) == (2, 1), (arguments, err)
     assert not (tmp_path / "out").exists()

@@ -34,7 +34,12 @@ def test_sums_are_those_of_the_jobs() -> None:
 
 def test_limiters_by_time_at_stake() -> None:
     fleet, result = Fleet(), judged()
-    for name, limiter, stake in (("a", "host_sync", 5), ("b", "host_launch", 7), ("c", "host_sync", 4), ("d", "compute", 0)):
+    for name, limiter, stake in (
+        ("a", "host_sync", 5),
+        ("b", "host_launch", 7),
+        ("c", "host_sync", 4),
+        ("d", "compute", 0),
+    ):
         fleet.add(replace(row_of(limited(result, limiter), name), at_stake_ns=stake))
     view = fleet.view([], "1", "jobs")
     assert [(row.limiter, row.jobs, row.at_stake_ns) for row in view.limiters] == [
@@ -60,7 +65,12 @@ def test_an_outlier_is_far_from_many() -> None:
     fleet = Fleet()
     for number in range(20):
         busy = gpu.span_ns * (20 if number == 7 else 90 + number % 3) // 100
-        fleet.add(row_of(msgspec.structs.replace(result, gpus=[msgspec.structs.replace(gpu, busy_ns=busy)]), f"j{number}"))
+        fleet.add(
+            row_of(
+                msgspec.structs.replace(result, gpus=[msgspec.structs.replace(gpu, busy_ns=busy)]),
+                f"j{number}",
+            )
+        )
     found = fleet.view([], "1", "jobs").outliers
     assert [(row.name, row.measure) for row in found] == [("j7", "busy share of GPU time")]
     assert round(found[0].value, 2) == 0.2 and found[0].distance > 5
@@ -72,7 +82,10 @@ def test_the_page_is_bounded() -> None:
     for number in range(10_000):
         job = replace(row.job, name=f"{'n' * 80}-{number:016x}", label=f"{'folder/' * 10}job {number}.sqlite")
         fleet.add(replace(row, job=job, at_stake_ns=number))
-    failures = [Failure(f"{'f/' * 60}{n}.sqlite", "input" if n % 2 else "export", "it is damaged. " * 30) for n in range(5_000)]
+    failures = [
+        Failure(f"{'f/' * 60}{n}.sqlite", "input" if n % 2 else "export", "it is damaged. " * 30)
+        for n in range(5_000)
+    ]
     view = fleet.view(failures, "1", "jobs")
     assert (len(view.worst), view.worst[0].at_stake_ns) == (WORST, 9_999)
     assert len(view.outliers) <= OUTLIERS

@@ -2,8 +2,7 @@ from typing import Any
 
 from nsys_triage.batch.inputs import Found
 from nsys_triage.batch.messages import Failed, Looked, Options
-from nsys_triage.batch.plan import Plan, make_plan, named, without
-from nsys_triage.batch.plan import Failure
+from nsys_triage.batch.plan import Failure, Plan, make_plan, named, without
 
 
 def found(label: str, version: str = "5", size: int = 10) -> Found:
@@ -16,11 +15,15 @@ def seen(content: str, kind: str = "sqlite", **more: Any) -> Looked:
 
 
 def plan(*files: tuple[Found, Looked | Failed], done: dict[str, str] | None = None, **more: Any) -> Plan:
-    return make_plan([f for f, _ in files], [s for _, s in files], [], more.pop("options", Options()), done or {}, **more)
+    return make_plan(
+        [f for f, _ in files], [s for _, s in files], [], more.pop("options", Options()), done or {}, **more
+    )
 
 
 def test_copies_are_analysed_once_and_named() -> None:
-    made = plan((found("a.sqlite"), seen("1")), (found("b/a.sqlite"), seen("1")), (found("c.sqlite"), seen("2")))
+    made = plan(
+        (found("a.sqlite"), seen("1")), (found("b/a.sqlite"), seen("1")), (found("c.sqlite"), seen("2"))
+    )
     assert [(job.label, job.also) for job in made.jobs] == [("a.sqlite", ("b/a.sqlite",)), ("c.sqlite", ())]
 
 
@@ -44,7 +47,10 @@ def test_an_export_that_is_not_of_its_report() -> None:
 
 def ranks(folder: str, *contents: str) -> list[tuple[Found, Looked]]:
     return [
-        (found(f"{folder}/rank{rank}.sqlite"), seen(content, ranks_read=True, rank=rank, world_size=len(contents)))
+        (
+            found(f"{folder}/rank{rank}.sqlite"),
+            seen(content, ranks_read=True, rank=rank, world_size=len(contents)),
+        )
         for rank, content in enumerate(contents)
     ]
 

@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from nsys_triage.batch import machine, pool
-from nsys_triage.batch.messages import Done, Exporting, Failed, JobTask, LookTask, Looked, Options, Outcome, Task
+from nsys_triage.batch.messages import (
+    Done,
+    Exporting,
+    Failed,
+    JobTask,
+    Looked,
+    LookTask,
+    Options,
+    Outcome,
+    Task,
+)
 from nsys_triage.batch.pool import Budget, LocalPool
 from nsys_triage.result.codec import decode
 from tests.batch import folders
@@ -50,7 +60,9 @@ def test_results_and_looks(good: Path, tmp_path: Path) -> None:
     assert isinstance(third, Done) and decode(third.json).status == "cannot_judge"
 
 
-def test_a_killed_process_costs_its_own_input_after_a_second_try(good: Path, tmp_path: Path, fake: FakeNsys) -> None:
+def test_a_killed_process_costs_its_own_input_after_a_second_try(
+    good: Path, tmp_path: Path, fake: FakeNsys
+) -> None:
     report = tmp_path / "job.nsys-rep"
     report.write_bytes(REPORT_2023)
     fake._behave(KILLS_ITS_PARENT)
@@ -61,19 +73,29 @@ def test_a_killed_process_costs_its_own_input_after_a_second_try(good: Path, tmp
 
 
 def test_the_second_try_may_succeed(tmp_path: Path, fake: FakeNsys) -> None:
-    report, flag, template = tmp_path / "job.nsys-rep", tmp_path / "flag", folders.busy().write(tmp_path / "template")
+    report, flag, template = (
+        tmp_path / "job.nsys-rep",
+        tmp_path / "flag",
+        folders.busy().write(tmp_path / "template"),
+    )
     report.write_bytes(REPORT_2023)
-    fake._behave(f'if [ ! -e "{flag}" ]; then : > "{flag}"; {KILLS_ITS_PARENT}; fi\ncp "{template}" "$output"')
+    fake._behave(
+        f'if [ ! -e "{flag}" ]; then : > "{flag}"; {KILLS_ITS_PARENT}; fi\ncp "{template}" "$output"'
+    )
     (done,) = outcomes([job(report, nsys=fake.path, cache=tmp_path / "c")])
     assert isinstance(done, Done)
     assert len(fake.calls()) == 2
 
 
-def test_an_input_that_takes_too_long_is_ended_with_all_it_started(good: Path, tmp_path: Path, fake: FakeNsys) -> None:
+def test_an_input_that_takes_too_long_is_ended_with_all_it_started(
+    good: Path, tmp_path: Path, fake: FakeNsys
+) -> None:
     report = tmp_path / "job.nsys-rep"
     report.write_bytes(REPORT_2023)
     fake.hangs()
-    late, other = outcomes([job(report, nsys=fake.path, cache=tmp_path / "c"), job(good)], Budget(ENOUGH.memory_bytes, 15.0))
+    late, other = outcomes(
+        [job(report, nsys=fake.path, cache=tmp_path / "c"), job(good)], Budget(ENOUGH.memory_bytes, 15.0)
+    )
     assert isinstance(late, Failed) and late.kind == "timeout" and "15 s" in late.reason
     assert isinstance(other, Done)
     assert_gone(fake.pids())
@@ -87,27 +109,24 @@ def test_an_input_that_takes_too_much_memory_is_ended(good: Path) -> None:
 def test_threads_and_processes_fit_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = {}
 
-    class Seen(Exception):
+    class SeenError(Exception):
         pass
 
     def popen(*_command: object, env: dict[str, str], **_rest: object) -> None:
         seen.update(env)
-        raise Seen
+        raise SeenError
 
     monkeypatch.setattr(machine, "cores", lambda: 8)
     monkeypatch.setattr(pool.subprocess, "Popen", popen)
-    with LocalPool(3, ENOUGH) as running, pytest.raises(Seen):
+    with LocalPool(3, ENOUGH) as running, pytest.raises(SeenError):
         list(running.run([job(Path("x"))]))
     assert seen["POLARS_MAX_THREADS"] == "2"
 
 
 def test_a_process_is_given_up_after_some_inputs(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_MOST_INPUTS", 1)
-    pids = []
     with LocalPool(1, ENOUGH) as running:
-        for _ in running.run([job(good), job(good)]):
-            pids.append(len(running._processes))
-    assert pids == [0, 0]
+        assert [len(running._processes) for _ in running.run([job(good), job(good)])] == [0, 0]
 
 
 def test_nothing_runs_on_when_the_consumer_stops(good: Path) -> None:

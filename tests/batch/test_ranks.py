@@ -3,7 +3,9 @@ from nsys_triage.batch.ranks import Member, grouped, template
 S = 10**9
 
 
-def member(index: int, rank: int, world: int = 2, folder: str = "/f", name: str | None = None, start: int | None = 0) -> Member:
+def member(
+    index: int, rank: int, world: int = 2, folder: str = "/f", name: str | None = None, start: int | None = 0
+) -> Member:
     return Member(index, folder, name or f"job.{rank}.sqlite", rank, world, start)
 
 
@@ -30,7 +32,9 @@ def test_a_rank_alone_and_ranks_beyond_the_world_are_no_job() -> None:
 
 def test_two_jobs_in_one_folder_by_their_start() -> None:
     later = 3_600 * S
-    found = jobs(member(0, 0), member(1, 1, start=2 * S), member(2, 0, start=later), member(3, 1, start=later + S))
+    found = jobs(
+        member(0, 0), member(1, 1, start=2 * S), member(2, 0, start=later), member(3, 1, start=later + S)
+    )
     assert found == [[0, 1], [2, 3]]
 
 

@@ -15,7 +15,13 @@ def opened(folder: Path) -> Store:
 
 @pytest.mark.parametrize(
     ("text", "stem"),
-    [("run 1/job é.v2", "run_1_job_e.v2"), ("../../etc/passwd", "etc_passwd"), ("日本", "trace"), ("-rf", "rf"), ("a" * 300, "a" * 80)],
+    [
+        ("run 1/job é.v2", "run_1_job_e.v2"),
+        ("../../etc/passwd", "etc_passwd"),
+        ("日本", "trace"),
+        ("-rf", "rf"),
+        ("a" * 300, "a" * 80),
+    ],
 )
 def test_names_are_safe(text: str, stem: str) -> None:
     assert safe_name(text, "0123456789abcdef") == f"{stem}-0123456789abcdef"
@@ -60,7 +66,11 @@ def test_a_folder_with_other_things_is_not_taken(tmp_path: Path) -> None:
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     store = opened(tmp_path / "out")
-    with store.locked("all"), pytest.raises(OutputError, match="another batch"), Store(tmp_path / "out").locked("all"):
+    with (
+        store.locked("all"),
+        pytest.raises(OutputError, match="another batch"),
+        Store(tmp_path / "out").locked("all"),
+    ):
         pass
     with store.locked("all"), store.locked("0-2"):
         pass

@@ -4,8 +4,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from nsys_triage.batch.columns import TABLES, JobRow, schema_markdown
+from nsys_triage.batch.columns import JobRow
 from nsys_triage.batch.plan import Failure, Job
+from nsys_triage.batch.schemas import TABLES, schema_markdown
 from nsys_triage.batch.tables import Tables
 from nsys_triage.result.model import CAUSES, Result
 from nsys_triage.rules.verdict import balance
@@ -13,7 +14,9 @@ from tests.render import results
 
 
 def row_of(result: Result, name: str = "a") -> JobRow:
-    job = Job(f"key-{name}", name, f"x/{name}.sqlite", (f"{name}.sqlite",), ("/p",), ("c",), 5, ("copy.sqlite",))
+    job = Job(
+        f"key-{name}", name, f"x/{name}.sqlite", (f"{name}.sqlite",), ("/p",), ("c",), 5, ("copy.sqlite",)
+    )
     lost = balance(result.gpus, imbalance=False)
     return JobRow(job, result, lost, lost.lost_ns)
 
@@ -52,7 +55,11 @@ def plain(value: Any) -> Any:
     """The same value whatever the reader makes of lists."""
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
-    return [plain(part) for part in value] if hasattr(value, "__iter__") and not isinstance(value, str) else value
+    return (
+        [plain(part) for part in value]
+        if hasattr(value, "__iter__") and not isinstance(value, str)
+        else value
+    )
 
 
 @pytest.mark.parametrize("reader", [read_polars, read_duckdb, read_pandas])

@@ -33,7 +33,9 @@ def test_a_report_that_somebody_writes_is_skipped(tmp_path: Path) -> None:
     assert look(path).kind == "input"
 
 
-def test_without_leases_a_file_written_just_now_is_given_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_leases_a_file_written_just_now_is_given_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(unfinished, "open_for_writing", lambda path: None)
     monkeypatch.setattr(unfinished, "_SETTLE_S", 0)
     path = tmp_path / "job.nsys-rep"

@@ -22,26 +22,10 @@ needs_shared = pytest.mark.skipif(not EXPORTS, reason="the folder shared/ is not
 Looker = Callable[[Path], str]
 
 
-def report(
-    trace: Path, folder: Path, *options: str | Path, nsys: Path | None = None
-) -> tuple[int, Path, dict[str, Any]]:
-    """Runs the command as a user does; gives its exit code, the page, and the result."""
-    html, result = folder / "page.html", folder / "result.json"
-    given = [] if nsys is None else ["--nsys", nsys]
+def command(folder: Path, *arguments: str | Path) -> int:
+    """Runs a command as a user does; gives its exit code."""
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "nsys_triage",
-            "report",
-            trace,
-            "-o",
-            html,
-            "--json",
-            result,
-            *given,
-            *options,
-        ],
+        [sys.executable, "-m", "nsys_triage", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "NSYS_TRIAGE_CACHE": str(folder / "cache")},
         capture_output=True,
@@ -50,7 +34,15 @@ def report(
     )
     assert done.returncode in (0, 3), done.stderr
     assert done.stderr == ""
-    return done.returncode, html, json.loads(result.read_bytes())
+    return done.returncode
+
+
+def report(trace: Path, folder: Path, nsys: Path | None = None) -> tuple[int, Path, dict[str, Any]]:
+    """The exit code, the page, and the result of one trace."""
+    html, result = folder / "page.html", folder / "result.json"
+    given = [] if nsys is None else ["--nsys", nsys]
+    code = command(folder, "report", trace, "-o", html, "--json", result, *given)
+    return code, html, json.loads(result.read_bytes())
 
 
 @pytest.mark.nsys
@@ -126,3 +118,22 @@ def test_real_export_opens(trace: Path, tmp_path: Path, look: Looker) -> None:
     assert (code, result["status"]) in ((0, "ok"), (3, "cannot_judge"))
     assert html.stat().st_size < MAX_HTML_BYTES
     assert look(html) == result["verdict"]["sentence"]
+
+
+@pytest.mark.browser
+def test_comparison_opens(tmp_path: Path, look: Looker) -> None:
+    html, result = tmp_path / "page.html", tmp_path / "result.json"
+    sides = [SAMPLES / "item_sync.sqlite", SAMPLES / "item_sync.sqlite"]
+    assert command(tmp_path, "compare", *sides, "-o", html, "--json", result) == 0
+    assert look(html) == json.loads(result.read_bytes())["verdict"]["sentence"]
+
+
+@pytest.mark.browser
+def test_page_on_all_jobs_opens(tmp_path: Path, look: Looker) -> None:
+    # the report needs nsys, which may be absent
+    traces = sorted(SAMPLES.glob("*.sqlite"))
+    assert command(tmp_path, "batch", *traces, "-o", tmp_path / "out", "-q") == 0
+    assert look(tmp_path / "out" / "index.html")
+    pages = sorted((tmp_path / "out" / "jobs").glob("*.html"))
+    assert len(pages) == len(traces) - 1  # two ranks are one job
+    assert all(look(page) for page in pages)

@@ -163,5 +163,5 @@ def test_a_million_kernels_take_a_moment() -> None:
     names = describe(strings).join(strings, on="code")
     start = time.perf_counter()
     found = summarize_kernels(rows, names, LIMITS)
-    assert time.perf_counter() - start < 2  # 0.2 s on two cores; the margin is for a loaded machine
+    assert time.perf_counter() - start < 5  # 0.6 s on two cores; the margin is for a loaded machine
     assert found.count == 1_000_000

@@ -1,30 +1,30 @@
-"""Writes again what the project keeps but does not write by hand: the JSON Schema and parts of the README.
+"""Writes again what the project keeps but does not write by hand: the JSON Schemas and parts of the README.
 
     python -m tests.tools.generated
 
-Tests hold both equal to what this would write.
+Tests hold all equal to what this would write.
 """
 
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from nsys_triage.batch.schemas import schema_markdown
 from nsys_triage.cli.group import COMMANDS
-from nsys_triage.result.codec import json_schema, shipped_schema_path
+from nsys_triage.compare import codec as compare_codec
+from nsys_triage.result import codec as result_codec
 
 README = Path(__file__).parents[2] / "README.md"
 HELP_WIDTH = "100"
 
 
-def schema_text() -> str:
-    """The JSON Schema as it is shipped."""
-    return (
-        msgspec.json.format(msgspec.json.encode(json_schema(), order="deterministic"), indent=1).decode()
-        + "\n"
-    )
+def schema_text(schema: dict[str, Any]) -> str:
+    """A JSON Schema as it is shipped."""
+    return msgspec.json.format(msgspec.json.encode(schema, order="deterministic"), indent=1).decode() + "\n"
 
 
 def printed(*arguments: str) -> str:
@@ -49,10 +49,15 @@ def help_part() -> str:
 
 def rules_part() -> str:
     """The table of rules."""
-    return printed("rules", "--markdown") if "rules" in COMMANDS else ""
+    return printed("rules", "--markdown")
 
 
-PARTS = {"help": help_part, "rules": rules_part}
+def tables_part() -> str:
+    """The tables of a batch and their columns."""
+    return schema_markdown().strip("\n")
+
+
+PARTS = {"help": help_part, "rules": rules_part, "tables": tables_part}
 
 
 def part(readme: str, name: str) -> str:
@@ -68,7 +73,7 @@ def with_part(readme: str, name: str, text: str) -> str:
     part(readme, name)
     return re.sub(
         rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)",
-        lambda found: f"{found[1]}{text}\n{found[2]}" if text else f"{found[1]}{found[2]}",
+        lambda found: f"{found[1]}{text}\n{found[2]}",
         readme,
         flags=re.DOTALL,
     )
@@ -76,7 +81,8 @@ def with_part(readme: str, name: str, text: str) -> str:
 
 def main() -> None:
     """Write all."""
-    shipped_schema_path().write_text(schema_text(), encoding="utf-8")
+    for codec in (result_codec, compare_codec):
+        codec.shipped_schema_path().write_text(schema_text(codec.json_schema()), encoding="utf-8")
     readme = README.read_text(encoding="utf-8")
     for name, make in PARTS.items():
         readme = with_part(readme, name, make())

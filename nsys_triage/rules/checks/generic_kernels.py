@@ -107,9 +107,9 @@ def check(context: Context) -> Outcome:
     if hidden is not None:
         return hidden
     found = [(kind, _work(context, kind)) for kind in (_ATTENTION, *_KINDS)]
-    kind, work, time_ns = max(
-        ((kind, work, exposed_ns(context.m.work, work)) for kind, work in found), key=lambda one: one[2]
-    )
+    # the plain sum bounds what is exposed: only the kind with most has to be looked at closely
+    kind, work = max(found, key=lambda one: _sum_ns(one[1]))
+    time_ns = exposed_ns(context.m.work, work) if work.height else 0
     time_share = ka.share_of_span(context, time_ns)
     if time_share < context.thresholds["share"]:
         return Passed(
@@ -156,6 +156,10 @@ def _basis(kind: _Kind) -> str:
             "does not take this case"
         )
     return "high: the better kernel takes half of the time; low: it does not take this case"
+
+
+def _sum_ns(work: pl.DataFrame) -> int:
+    return int((work["end_ns"] - work["start_ns"]).sum())
 
 
 def _work(context: Context, kind: _Kind) -> pl.DataFrame:
