@@ -226,7 +226,12 @@ def _read(m: Measurement, index: int, shown: int, settings: RuleSettings) -> _Re
 def _ranks_to_come(count: int) -> Ranks:
     """What is known of a job's ranks while its traces are read: that there are several."""
     return Ranks(
-        count=count, missing=[], matched_collectives=0, straggler=None, straggler_votes_share=None, per_rank=[]
+        count=count,
+        missing=[],
+        matched_collectives=0,
+        straggler=None,
+        straggler_votes_share=None,
+        per_rank=[],
     )
 
 

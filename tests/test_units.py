@@ -185,7 +185,12 @@ def test_plural() -> None:
 
 @pytest.mark.parametrize(
     ("ns", "text"),
-    [(0, "0 GPU-s"), (8_500_000_000, "8.5 GPU-s"), (31 * 60 * 10**9, "31 GPU-min"), (15_120 * 10**9, "4.2 GPU-h")],
+    [
+        (0, "0 GPU-s"),
+        (8_500_000_000, "8.5 GPU-s"),
+        (31 * 60 * 10**9, "31 GPU-min"),
+        (15_120 * 10**9, "4.2 GPU-h"),
+    ],
 )
 def test_gpu_time(ns: int, text: str) -> None:
     assert units.gpu_time(ns) == text

@@ -75,18 +75,6 @@ class Store:
             raise OutputError(
                 f"{name} cannot be used for the output: {why(error)}: choose another folder for -o."
             ) from error
-        for leftover in [*self.folder.glob(".nsys-triage-*.tmp"), *self.jobs.glob(".nsys-triage-*.tmp")]:
-            with suppress(
-                OSError
-            ):  # of a run that was killed; another part of an array may have just finished it
-                if not self._recent(leftover):
-                    leftover.unlink()
-
-    @staticmethod
-    def _recent(path: Path) -> bool:
-        """Whether a temporary file may be another running part's."""
-        now = os.stat(path.parent).st_mtime  # noqa: PTH116 - the clock of the file system
-        return path.stat().st_mtime > now - 60
 
     @contextmanager
     def locked(self, part: str) -> Iterator[None]:
@@ -102,9 +90,22 @@ class Store:
         except OSError:  # file systems without locks
             pass
         try:
+            self._sweep(part)
             yield
         finally:
             os.close(descriptor)
+
+    def _sweep(self, part: str) -> None:
+        """Remove what killed runs left unfinished, where no other part is at work."""
+        for other in self._state.glob("lock-*"):
+            if other.name != f"lock-{part}":
+                with other.open("rb") as held:
+                    try:
+                        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    except OSError:
+                        return
+        for leftover in [*self.folder.glob(".nsys-triage-*.tmp"), *self.jobs.glob(".nsys-triage-*.tmp")]:
+            leftover.unlink(missing_ok=True)
 
     # --- jobs ---------------------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ def run(task: LookTask | JobTask) -> Outcome:
             "the cache folder for exports cannot be used: see `nsys-triage doctor`, or name another with --cache-dir.",
         )
     except TriageError as error:
-        return Failed(_kind(error), str(error))
+        return Failed(_kind(error), _said(error))
     except MemoryError:
         return Failed("memory", "memory ran out: run it with --jobs 1, or where there is more.")
     except OSError as error:
@@ -77,6 +77,11 @@ def run(task: LookTask | JobTask) -> Outcome:
             "internal",
             f"internal error ({type(error).__name__}): run `nsys-triage report -vv` on it and report what it prints.",
         )
+
+
+def _said(error: TriageError) -> str:
+    """The message, with the batch's own option in it."""
+    return str(error).replace("--export-timeout", "--timeout")
 
 
 def _kind(error: TriageError) -> FailureKind:
@@ -182,7 +187,7 @@ def _opened(
         except CacheError:
             raise
         except TriageError as error:
-            bad[index] = (_kind(error), str(error))
+            bad[index] = (_kind(error), _said(error))
     return sources, bad
 
 

@@ -162,7 +162,9 @@ def command(
     from nsys_triage.batch import inputs as arguments
     from nsys_triage.batch.store import Store
 
-    request = _request(asked, not no_group, force, part, nsys, cache_dir, timeout)
+    # in the local pool the budget ends an export too
+    export_s = timeout if dask or scheduler_file else None
+    request = _request(asked, not no_group, force, part, nsys, cache_dir, export_s)
     files, unreadable = arguments.find(inputs, output)
     if not files and not unreadable:
         raise UsageError(

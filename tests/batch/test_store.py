@@ -39,8 +39,15 @@ def test_a_job_is_done_when_both_its_files_are_there(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_is_no_result(tmp_path: Path) -> None:
     store = opened(tmp_path / "out")
-    (store.jobs / ".nsys-triage-0123.tmp").write_bytes(b"{")
+    leftover = store.jobs / ".nsys-triage-0123.tmp"
+    leftover.write_bytes(b"{")
     assert store.done() == {}
+    with store.locked("0-2"):
+        leftover.write_bytes(b"{")
+        with store.locked("1-2"):
+            assert leftover.exists()  # it may be the other part's
+    with store.locked("all"):
+        assert not leftover.exists()
 
 
 def test_looks_are_remembered_and_torn_lines_passed_over(tmp_path: Path) -> None:

@@ -195,14 +195,12 @@ def test_graphs_that_are_recorded_hide_nothing(seen: Callable[[TraceBuilder], Tr
 
 
 def test_graphs_unseen_in_one_process_say_nothing_of_another() -> None:
-    trace = one_gap()
-    trace.on(pid=5, device=1).kernel(1_000, 1_100).kernel(2_000, 2_100).api(
-        "cudaGraphLaunch_v10000", 1_200, 1_210
-    )
-    assert [explained(trace, gpu=0), explained(trace, gpu=1)] == [
-        {"unknown": 900},
-        PLAIN,
-    ]  # by lowest process
+    # the other process' graph is recorded; its launch call takes 10 us
+    trace = one_gap().graph_nodes([(2_200, 2_300)], call=(1_200, 1_210))
+    other = trace.on(pid=5, device=1).kernel(1_000, 1_100).kernel(2_000, 2_100)
+    other.api("cudaGraphLaunch_v10000", 1_200, 1_210)
+    assert explained(trace, gpu=0) == {"unknown": 900}  # GPUs count by lowest process
+    assert explained(trace, gpu=1) == {"host_compute": 880, "launch": 20}
 
 
 # --- steps 7 and 8 ----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from tests.metrics.random_traces import RandomTrace, build, dense_trace, traces
 from tests.metrics.reference import Part, Reference, by_gap_and_cause, joined
 from tests.metrics.reference_rows import GpuKey
 
-some = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def fast(trace: Trace, steps: Steps, window: tuple[int, int]) -> tuple[Workload, GapTable, Ledger]:

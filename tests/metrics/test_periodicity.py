@@ -111,6 +111,14 @@ def test_a_kernel_that_comes_twice_does_not_begin_a_step(tmp_path: Path) -> None
     assert (found.length, found.name) == (4, "kernel_b")
 
 
+def test_a_kernel_that_some_steps_lack_does_not_begin_one(tmp_path: Path) -> None:
+    # the longest pause is before a, which two of eight steps have not: three of its five distances are a period
+    found = period(planted("abcdabcdxbcdabcdybcdabcdabcdabcd", pause=50, before="axy"), tmp_path)
+    assert found is not None
+    assert (found.length, found.name) == (4, "kernel_b")
+    assert len(starts(found)) == 7
+
+
 def test_a_loop_that_is_less_than_half_of_the_launches_is_no_step(tmp_path: Path) -> None:
     rest = "".join(chr(0xC0 + i) for i in range(40))
     assert period(planted("abc" * 5 + rest), tmp_path) is None

@@ -167,14 +167,15 @@ def test_loading_before_all_work_or_within_steps_is_no_evidence(
 
 
 def test_half_of_the_operations_remain(tmp_path: Path) -> None:
-    def trace(before: int) -> TraceBuilder:
-        built = stepped(10, 10, 10, 10, loading=(7 * MS, 9 * MS))
+    def trace(before: int, steps: int = 4) -> TraceBuilder:
+        built = stepped(*[10] * steps, loading=(7 * MS, 9 * MS))
         for index in range(before):
             built.kernel(5 * MS + 100 * index, 5 * MS + 100 * index + 50, ADD, launch=None)
         return built
 
     assert milliseconds(window(trace(4), tmp_path)) == (10, 50)
     assert milliseconds(window(trace(5), tmp_path)) == (5, 50)
+    assert milliseconds(window(trace(11, 10), tmp_path)) == (5, 110)
 
 
 def run(*, loads: tuple[float, ...], kernels: int = 40) -> TraceBuilder:

@@ -14,13 +14,17 @@ from tests.builders.trace import TraceBuilder
 def measured(builder: TraceBuilder, folder: Path, window: str = "all") -> Measurement:
     """The built trace, written, loaded and measured."""
     path = builder.write(folder / "trace.sqlite")
-    found = measure(load_trace(path, file=path.name, kind="sqlite", capture_version=None), parse_window(window))
+    found = measure(
+        load_trace(path, file=path.name, kind="sqlite", capture_version=None), parse_window(window)
+    )
     if found is None:
         raise ValueError("the trace holds no device work")
     return found
 
 
-def outcome(rule: str, builder: TraceBuilder, folder: Path, window: str = "all", **thresholds: float) -> Outcome:
+def outcome(
+    rule: str, builder: TraceBuilder, folder: Path, window: str = "all", **thresholds: float
+) -> Outcome:
     """How the rule ends on the built trace; what the rule raises is raised."""
     named = rule_named(rule)
     if named is None:

@@ -1,6 +1,6 @@
 """Makes the picture of a report that the README shows: the top of the page of a sample trace.
 
-    python -m tests.tools.picture
+python -m tests.tools.picture
 """
 
 import tempfile

@@ -30,9 +30,11 @@ from nsys_triage.rules import kernel_advice as ka
 from nsys_triage.rules.base import Found, Outcome, Passed, Rule, Threshold, number, page_of
 from nsys_triage.rules.context import Context
 
+_FORMATS: Final = "format changes"
+_FUSED: Final = 0.5  # a conversion fused into its neighbour still reads its data, and writes them elsewhere
 # kind, pattern on the text in lower case; the first that fits
 _KINDS: Final = (
-    ("format changes", r"nchw|nhwc|nc[dh]+w|tensor_?format|reformat|convertor"),
+    (_FORMATS, r"nchw|nhwc|nc[dh]+w|tensor_?format|reformat|convertor"),
     (
         "casts",
         r"(b?float16|half|float8\w*)_copy_kernel|unrolled_elementwise_kernel.*copy_kernel|_to_copy|(^|_)cast|convert|quant",
@@ -64,10 +66,13 @@ def check(context: Context) -> Outcome:
             f"Copies, casts and transposes on the device take {units.share(time_share)} of the time."
         )
     row, kinds = ka.first(rows), _kinds(rows)
+    whole = kinds.filter(pl.col("kind") == _FORMATS)["alone_ns"].sum()
     return Found(
         title=f"Copies, casts and transposes on the device take {units.share(time_share)} of the time",
         stake=context.stake(
-            time_ns, "high: all of them can be avoided or fused; low: all are needed", low_ns=0
+            whole + (time_ns - whole) * _FUSED,
+            "high: no format changes, and half of the time of the other conversions; low: all are needed",
+            low_ns=0,
         ),
         causes=("compute",),
         evidence=(
@@ -91,7 +96,7 @@ def _advice(context: Context, kind: str) -> tuple[str, ...]:
         jax="See in the HLO (--xla_dump_to) why XLA does not fuse them.",
         cuda="Read and write the other layout or type inside the kernels that need it.",
     )
-    if kind == "format changes":
+    if kind == _FORMATS:
         keep = context.wording(
             pytorch=(
                 "Keep model and input in one format: model.to(memory_format=torch.channels_last), input likewise."
