@@ -21,8 +21,13 @@ class Job:
     places: tuple[str, ...]
     contents: tuple[str, ...]
     size_bytes: int
-    also: tuple[str, ...] = ()  # other names of the same content
+    copies: tuple[tuple[str, str], ...] = ()  # other names of the same content: (label, content)
     same_run: tuple[str, ...] = ()  # the report or export of the same run that is not read
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Other names of the same content."""
+        return tuple(label for label, _ in self.copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +163,15 @@ def _jobs(teams: Sequence[Sequence[_File]], options: Options, done: Mapping[str,
     """One job per distinct content; the other names of a content go with the job that reads it, jobs of ranks first."""
     jobs: dict[str, Job] = {}
     owner: dict[str, str] = {}  # content -> key
-    also: dict[str, list[str]] = defaultdict(list)
+    copies: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for team in sorted(teams, key=lambda team: (len(team) == 1, team[0].found.label, team[0].index)):
         contents = tuple(file.looked.content for file in team)
         key = key_of(contents, options)
         taken = key if key in jobs else owner.get(contents[0]) if len(team) == 1 else None
         if taken is not None:
-            also[taken] += [label for file in team for label in (file.found.label, *file.same_run)]
+            copies[taken] += [
+                (label, file.looked.content) for file in team for label in (file.found.label, *file.same_run)
+            ]
             continue
         for content in contents:
             owner.setdefault(content, key)
@@ -179,7 +186,7 @@ def _jobs(teams: Sequence[Sequence[_File]], options: Options, done: Mapping[str,
             size_bytes=sum(file.found.size_bytes for file in team),
             same_run=tuple(sorted(label for file in team for label in file.same_run)),
         )
-    return [replace(job, also=tuple(sorted(also[key]))) for key, job in jobs.items()]
+    return [replace(job, copies=tuple(sorted(copies[key]))) for key, job in jobs.items()]
 
 
 def _label(team: Sequence[_File]) -> str:
@@ -212,4 +219,32 @@ def without(job: Job, members: Mapping[int, str], options: Options, done: Mappin
         inputs=tuple(job.inputs[index] for index in kept),
         places=tuple(job.places[index] for index in kept),
         contents=contents,
+        copies=tuple(copy for copy in job.copies if copy[1] in contents),
     )
+
+
+def failures_of(job: Job, kind: FailureKind, reason: str) -> list[Failure]:
+    """A failure for every input of a job."""
+    return blamed(job, kind, dict.fromkeys(range(len(job.inputs)), reason))
+
+
+def blamed(job: Job, kind: FailureKind, members: Mapping[int, str]) -> list[Failure]:
+    """A failure for those inputs of a job, by position, and for all other names of their content."""
+    failures = [Failure(job.inputs[index], kind, reason) for index, reason in members.items()]
+    reasons = {job.contents[index]: (job.inputs[index], reason) for index, reason in members.items()}
+    for label, content in job.copies:
+        if content in reasons:
+            original, reason = reasons[content]
+            failures.append(Failure(label, kind, f"its content is that of {original}: {reason}"))
+    return failures
+
+
+def merged(jobs: Iterable[Job]) -> list[Job]:
+    """Jobs by label, each key once: what several read is one job, and the others' inputs are other names of it."""
+    found: dict[str, Job] = {}
+    for job in sorted(jobs, key=lambda job: (job.label, job.key)):
+        first = found.setdefault(job.key, job)
+        if first is not job:
+            more = (*zip(job.inputs, job.contents, strict=True), *job.copies)
+            found[job.key] = replace(first, copies=tuple(sorted({*first.copies, *more})))
+    return list(found.values())

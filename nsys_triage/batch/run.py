@@ -5,7 +5,18 @@ from dataclasses import dataclass, field, replace
 
 from nsys_triage.batch.inputs import Found, Unreadable
 from nsys_triage.batch.messages import Done, Exporting, Failed, JobTask, Looked, LookTask, Options
-from nsys_triage.batch.plan import Failure, Job, Plan, exports_of_reports, make_plan, named, without
+from nsys_triage.batch.plan import (
+    Failure,
+    Job,
+    Plan,
+    blamed,
+    exports_of_reports,
+    failures_of,
+    make_plan,
+    merged,
+    named,
+    without,
+)
 from nsys_triage.batch.pool import Executor
 from nsys_triage.batch.store import Store, known
 
@@ -31,7 +42,6 @@ class Ran:
     jobs: list[Job]  # with a result
     failures: list[Failure]
     new: int = 0  # results made by this run
-    others: list[Job] = field(default_factory=list)  # left to other parts of an array
 
 
 def look_at(
@@ -135,11 +145,9 @@ def plan_for(
 def run_plan(plan: Plan, store: Store, executor: Executor, request: Request, progress: Progress) -> Ran:
     """Does the plan. Each result is kept when it comes; a job that single ranks spoil is done without them."""
     mine = [job for job in plan.to_do if _in_shard(job, request.shard)]
-    left = {job.key for job in plan.to_do} - {job.key for job in mine}
     ran = Ran(
         jobs=[job for job in plan.jobs if job.key in plan.done],
         failures=list(plan.failures),
-        others=[job for job in plan.jobs if job.key in left],
     )
     total, count = len(mine), 0
     progress("analysing", 0, total)
@@ -151,10 +159,8 @@ def run_plan(plan: Plan, store: Store, executor: Executor, request: Request, pro
             count += again is None
             follow += [again] if again else []
             progress("analysing", count, total)
-        mine = follow
-    return replace(
-        ran, jobs=sorted(ran.jobs, key=lambda job: (job.label, job.key)), failures=_ordered(ran.failures)
-    )
+        mine = merged(follow)
+    return replace(ran, jobs=merged(ran.jobs), failures=_ordered(ran.failures))
 
 
 def _settle(job: Job, outcome: object, store: Store, request: Request, ran: Ran) -> Job | None:
@@ -165,7 +171,7 @@ def _settle(job: Job, outcome: object, store: Store, request: Request, ran: Ran)
             ran.jobs.append(job)
             ran.new += 1
         case Failed(kind=kind, reason=reason, members=members) if members:
-            ran.failures += [Failure(job.inputs[index], kind, text) for index, text in members.items()]
+            ran.failures += blamed(job, kind, members)
             done: Mapping[str, str] = {} if request.again else store.done()
             rest = without(job, members, request.options, done)
             if rest is not None and rest.key in done:
@@ -173,7 +179,7 @@ def _settle(job: Job, outcome: object, store: Store, request: Request, ran: Ran)
                 return None
             return rest
         case Failed(kind=kind, reason=reason):
-            ran.failures += [Failure(label, kind, reason) for label in job.inputs]
+            ran.failures += failures_of(job, kind, reason)
         case _:
             raise TypeError("a job gives a result or fails")
     return None

@@ -39,29 +39,16 @@ def attention_parts(trace: Trace, workload: Workload, work: pl.DataFrame) -> pl.
     frame.
     """
     kernels = _in_order(trace, workload, work)
-    product = (pl.col("kernel_class") == "matmul") & (pl.col("grid_z") > 1)
-    text = pl.col("text").str.to_lowercase()
     numbered = kernels.with_columns(
         # kernels of one stream are one run, so a number never spans two streams
-        ((pl.col("kernel_class") == "matmul") | pl.col("new_stream")).cum_sum().alias("attention"),
-        product.alias("product"),
-        (pl.col("kernel_class") == "matmul").alias("matmul"),
+        (pl.col("matmul") | pl.col("new_stream")).cum_sum().alias("attention"),
+        (pl.col("matmul") & (pl.col("grid_z") > 1)).alias("product"),
     )
-    between = pl.col("matmul").not_()
     held = numbered.group_by("attention").agg(
-        pl.col("product").first(),
-        pl.col("gpu").first(),
-        pl.col("stream").first(),
-        pl.col("pid").first(),
-        between.sum().alias("between"),
-        (pl.col("kernel_class").is_in(_BETWEEN) | pl.col("matmul")).all().alias("plain"),
-        (between & text.str.contains(_SOFTMAX)).any().alias("softmax"),
-        (
-            (between & text.str.contains(_EXPONENT)).any()
-            & (between & text.str.contains(_LARGEST)).any()
-            & (between & text.str.contains(_SUM)).any()
-        ).alias("by_hand"),
-        (between & text.str.contains(_NOT_ATTENTION)).any().alias("loss"),
+        pl.col("product", "gpu", "stream", "pid").first(),
+        (~pl.col("matmul")).sum().alias("between"),
+        (pl.col("plain") | pl.col("matmul")).all(),
+        pl.col("softmax", "exponent", "largest", "sum", "loss").any(),
     )
     followed = (
         pl.col("product").shift(-1)
@@ -74,25 +61,40 @@ def attention_parts(trace: Trace, workload: Workload, work: pl.DataFrame) -> pl.
         & followed.fill_null(value=False)
         & pl.col("plain")
         & ~pl.col("loss")
-        & (pl.col("softmax") | pl.col("by_hand"))
+        & (pl.col("softmax") | (pl.col("exponent") & pl.col("largest") & pl.col("sum")))
         & (pl.col("between") <= _MOST_BETWEEN)
     )
-    parts = numbered.filter(between & pl.col("attention").is_in(found["attention"].implode()))
+    parts = numbered.filter(~pl.col("matmul") & pl.col("attention").is_in(found["attention"].implode()))
     return parts.select(pl.col(name).cast(dtype) for name, dtype in ATTENTION_PARTS.items()).sort(
         "gpu", "start_ns", "row"
     )
 
 
 def _in_order(trace: Trace, workload: Workload, work: pl.DataFrame) -> pl.DataFrame:
-    """Compute kernels by stream and start with text, kernel_class and grid_z; `new_stream` marks a stream's first."""
+    """Compute kernels by stream and start, with what their names say; `new_stream` marks a stream's first."""
     rows = work.filter((pl.col("activity") == COMPUTE) & (pl.col("end_ns") > pl.col("start_ns")))
     kernels = rows.select("gpu", "pid", "stream", "start_ns", "end_ns", "row").with_columns(
         trace.kernels["name"].gather(rows["row"]), trace.kernels["grid_z"].gather(rows["row"])
     )
-    named = workload.names.select(pl.col("code").alias("name"), "text", "kernel_class")
+    text, matmul = pl.col("text").str.to_lowercase(), pl.col("kernel_class") == "matmul"
+    said = workload.names.select(
+        pl.col("code").alias("name"),
+        matmul.alias("matmul"),
+        pl.col("kernel_class").is_in(_BETWEEN).alias("plain"),
+        *(
+            (~matmul & text.str.contains(pattern)).alias(word)
+            for word, pattern in (
+                ("softmax", _SOFTMAX),
+                ("exponent", _EXPONENT),
+                ("largest", _LARGEST),
+                ("sum", _SUM),
+                ("loss", _NOT_ATTENTION),
+            )
+        ),
+    )
     stream = pl.struct("gpu", "pid", "stream")
     return (
-        kernels.join(named, on="name", how="left")
+        kernels.join(said, on="name", how="left")
         .sort("gpu", "pid", "stream", "start_ns", "row")
         .with_columns((stream != stream.shift(1)).fill_null(value=True).alias("new_stream"))
     )

@@ -8,7 +8,8 @@ from tests.batch import folders
 from tests.batch.checks import check, table
 from tests.batch.commands import batch, results, start, wait_for
 from tests.batch.folders import BAD, Made
-from tests.tools.processes import alive
+from tests.tools.fake_nsys import FakeNsys
+from tests.tools.processes import alive, assert_gone
 from tests.tools.small_files import REPORT_2023, snapshot
 
 
@@ -78,6 +79,16 @@ def test_interrupted(made: Made, tmp_path: Path) -> None:
     assert f"{len(results(out))} result" in err
 
 
+def test_a_killed_batch_leaves_no_process_behind(tmp_path: Path, fake: FakeNsys) -> None:
+    (tmp_path / "job.nsys-rep").write_bytes(REPORT_2023)
+    fake.hangs()
+    process = start(tmp_path / "job.nsys-rep", "-o", tmp_path / "out", "--nsys", fake.path)
+    wait_for(lambda: len(fake.pids()) == 2, process)
+    process.kill()
+    process.communicate()
+    assert_gone(fake.pids())
+
+
 def test_dry_run_writes_nothing(made: Made, tmp_path: Path) -> None:
     out = tmp_path / "out"
     bad = made.folder / "bad/empty 0.sqlite"
@@ -125,6 +136,16 @@ def test_a_damaged_rank_costs_itself_alone(tmp_path: Path) -> None:
         (failure,) = table(out, "failures")
         assert (failure["input"], failure["kind"]) == ("r1.sqlite", "input")
         assert len(results(out)) == 1
+
+
+def test_a_damaged_file_and_its_copy_are_both_listed(tmp_path: Path) -> None:
+    folder, out = tmp_path / "traces", tmp_path / "out"
+    folder.mkdir()
+    for name in ("a.sqlite", "b.sqlite"):
+        BAD["damaged"][1](folder / name)
+    assert batch(folder, "-o", out)[0] == 4
+    assert [row["input"] for row in table(out, "failures")] == ["a.sqlite", "b.sqlite"]
+    assert table(out, "metrics") == []
 
 
 def test_unfinished_files_are_skipped_and_said(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 from nsys_triage.batch.inputs import Found
 from nsys_triage.batch.messages import Failed, Looked, Options
-from nsys_triage.batch.plan import Failure, Plan, make_plan, named, without
+from nsys_triage.batch.plan import Failure, Plan, blamed, failures_of, make_plan, merged, named, without
 
 
 def found(label: str, version: str = "5", size: int = 10) -> Found:
@@ -99,3 +99,22 @@ def test_without_members() -> None:
 def test_named() -> None:
     assert named(Failure("x/a.sqlite", "input", "a.sqlite is empty.")) == "x/a.sqlite is empty."
     assert named(Failure("x/a.sqlite", "timeout", "it took long.")) == "x/a.sqlite: it took long."
+
+
+def test_copies_of_what_is_bad_are_bad_too() -> None:
+    (job,) = plan(*ranks("x", "1", "2"), (found("copy.sqlite"), seen("2"))).jobs
+    rows = blamed(job, "input", {1: "rank1.sqlite is damaged."})
+    assert [(row.input, row.reason) for row in rows] == [
+        ("x/rank1.sqlite", "rank1.sqlite is damaged."),
+        ("copy.sqlite", "its content is that of x/rank1.sqlite: rank1.sqlite is damaged."),
+    ]
+    rest = without(job, {1: "bad"}, Options(), {})
+    assert rest is not None and rest.also == ()
+    assert [row.input for row in failures_of(job, "crashed", "it crashed.")] == [*job.inputs, "copy.sqlite"]
+
+
+def test_two_jobs_that_come_down_to_one() -> None:
+    one, two = plan(*ranks("x", "1", "2"), *ranks("y", "1", "3")).jobs
+    rests = [rest for job in (two, one) if (rest := without(job, {1: "bad"}, Options(), {}))]
+    (job,) = merged(rests)
+    assert (job.label, job.inputs, job.also) == ("x/rank*.sqlite", ("x/rank0.sqlite",), ("y/rank0.sqlite",))

@@ -15,7 +15,14 @@ from tests.render import results
 
 def row_of(result: Result, name: str = "a") -> JobRow:
     job = Job(
-        f"key-{name}", name, f"x/{name}.sqlite", (f"{name}.sqlite",), ("/p",), ("c",), 5, ("copy.sqlite",)
+        f"key-{name}",
+        name,
+        f"x/{name}.sqlite",
+        (f"{name}.sqlite",),
+        ("/p",),
+        ("c",),
+        5,
+        (("copy.sqlite", "c"),),
     )
     lost = balance(result.gpus, imbalance=False)
     return JobRow(job, result, lost, lost.lost_ns)

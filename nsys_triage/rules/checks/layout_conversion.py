@@ -66,7 +66,7 @@ def check(context: Context) -> Outcome:
             f"Copies, casts and transposes on the device take {units.share(time_share)} of the time."
         )
     row, kinds = ka.first(rows), _kinds(rows)
-    whole = kinds.filter(pl.col("kind") == _FORMATS)["alone_ns"].sum()
+    whole = ka.total(kinds.filter(pl.col("kind") == _FORMATS), "alone_ns")
     return Found(
         title=f"Copies, casts and transposes on the device take {units.share(time_share)} of the time",
         stake=context.stake(
