@@ -13,7 +13,7 @@ from nsys_triage.metrics.capture_warnings import capture_warnings
 from nsys_triage.metrics.job_blocks import Blocks, blocks_of
 from nsys_triage.metrics.launches import failed_launches, launch_match
 from nsys_triage.metrics.measure import Measurement, measure
-from nsys_triage.metrics.rank_parts import RankPart, rank_parts
+from nsys_triage.metrics.rank_parts import RankPart, communicators, known_ranks, processes, rank_parts
 from nsys_triage.metrics.ranks import Job, job_of, ranks_block
 from nsys_triage.metrics.timeline import MARKS, build_timeline
 from nsys_triage.metrics.window import WindowRequest
@@ -106,14 +106,9 @@ def capture_block(trace: Trace, measured: Measurement | None) -> Capture:
 
 def judged(m: Measurement, settings: RuleSettings) -> Result:
     """The result of one trace that holds device work. Several processes in it are ranks of a job."""
-    parts = rank_parts(m)
-    job = job_of(parts) if len(parts) > 1 else None
+    job = job_of(rank_parts(m)) if len(processes(m)) > 1 else None
     ranks = ranks_block(job) if job else None
-    gpus = (
-        _with_ranks(m.gpus, job)
-        if job
-        else [_with_rank(gpu, parts[0].known_rank if parts else None) for gpu in m.gpus]
-    )
+    gpus = _with_ranks(m.gpus, job) if job else _with_own_rank(m)
     collectives = job_blocks.with_waits(m.collectives, job.events) if job else m.collectives
     view = JobView(ranks, tuple(gpus)) if ranks else None
     findings, checks = settle(run_rules(all_rules(), m, settings, view))
@@ -142,6 +137,12 @@ def judged(m: Measurement, settings: RuleSettings) -> Result:
 
 def _with_rank(gpu: Gpu, rank: int | None) -> Gpu:
     return msgspec.structs.replace(gpu, rank=rank)
+
+
+def _with_own_rank(m: Measurement) -> list[Gpu]:
+    """The GPUs of the only process with its rank, where that is known."""
+    ranks = known_ranks(m, communicators(m))
+    return [_with_rank(gpu, ranks.get(gpu.processes[0])) for gpu in m.gpus]
 
 
 def _with_ranks(gpus: Iterable[Gpu], job: Job) -> list[Gpu]:

@@ -154,6 +154,7 @@ _LOADING_WORDS: Final = re.compile(
     r"(?:^|[^a-z0-9])(?:data ?loader|data loading|load data|load batch|get batch|next batch|fetch|input pipeline"
     r"|decode|augment|collate|preprocess|_next_data)(?:$|[^a-z0-9])|dataloader.*__next__"
 )
+_LOADING_PARTS: Final = r"(?i)load|batch|fetch|input|decode|augment|collate|preprocess|_next_data|__next__"
 _PREFETCH: Final = re.compile(r"(?:^|[^a-z0-9])prefetch(?:$|[^a-z0-9])")
 _PREFETCH_OF_WEIGHTS: Final = re.compile(r"weight|param|layer|device|gpu|expert|unshard|all_?gather")
 _FRAMEWORK: Final = re.compile(r"^(?:aten|autograd|torch|c10|fsdp)::|^(?:nccl|cudnn|cublas)", re.IGNORECASE)
@@ -180,7 +181,9 @@ def says_data_loading(name: str) -> bool:
 
 def loading_names(strings: pl.DataFrame, codes: pl.Series) -> pl.Series:
     """The codes among `codes` whose text says data loading."""
-    texts = strings.filter(pl.col("code").is_in(codes.implode()))
+    # a trace may have hundreds of thousands of names ("step 7"); those without one of these words need no closer look
+    maybe = pl.col("text").str.contains(_LOADING_PARTS)
+    texts = strings.filter(pl.col("code").is_in(codes.implode()) & maybe)
     return texts.filter(pl.Series([says_data_loading(text) for text in texts["text"]], dtype=pl.Boolean))[
         "code"
     ]

@@ -89,8 +89,9 @@ def environment_number(environment: dict[str, str], names: tuple[str, ...]) -> i
 
 def communicators(m: Measurement) -> pl.DataFrame:
     """NCCL calls with a recorded communicator, on the host: thread, start_ns, end_ns, communicator, rank, bytes."""
+    payloads = m.trace.nvtx.filter(pl.col("payload").is_not_null())
     texts = m.trace.strings.join(
-        m.trace.nvtx.select("payload").drop_nulls().unique(), left_on="code", right_on="payload", how="semi"
+        payloads.select("payload").unique(), left_on="code", right_on="payload", how="semi"
     )
     parsed = texts.select(
         "code",
@@ -100,7 +101,7 @@ def communicators(m: Measurement) -> pl.DataFrame:
         pl.col("text").str.extract(r'"Message size \[bytes\]"\s*:\s*(\d+)').cast(pl.Int64).alias("bytes"),
     ).drop_nulls("communicator")
     return (
-        on_threads(m.trace.nvtx, m.workload.threads)
+        on_threads(payloads, m.workload.threads)
         .join(parsed, left_on="payload", right_on="code", maintain_order="left")
         .select("thread", "pid", "start_ns", "end_ns", "communicator", "rank", "bytes")
         .sort("thread", "start_ns", "end_ns")
@@ -193,16 +194,33 @@ def _kernels_by_name(m: Measurement, pid: int) -> pl.DataFrame:
     )
 
 
+def processes(m: Measurement) -> list[int]:
+    """The processes with device work in the window, by device, then process id."""
+    return list(
+        dict.fromkeys(
+            pid for _, pid in sorted((min(g.device_ids), pid) for g in m.gpus for pid in g.processes)
+        )
+    )
+
+
+def known_ranks(m: Measurement, calls: pl.DataFrame) -> dict[int, int]:
+    """The rank of each process: from the environment where there is one process, else what NCCL recorded."""
+    pids = processes(m)
+    own = environment_number(m.trace.info.environment, RANK_VARIABLES)
+    if len(pids) == 1 and own is not None:
+        return {pids[0]: own}
+    return dict(calls.select("pid", "rank").drop_nulls().unique(maintain_order=True).iter_rows())
+
+
 def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
     """The ranks in one trace: a part for every process that did device work, by device, then process id."""
     trace, env = m.trace, m.trace.info.environment
-    alone = len({pid for gpu in m.gpus for pid in gpu.processes}) == 1
-    own_rank = environment_number(env, RANK_VARIABLES) if alone else None
+    pids = processes(m)
+    alone = len(pids) == 1
     calls = communicators(m)
-    recorded: dict[int, int] = dict(calls.select("pid", "rank").drop_nulls().unique().iter_rows())
+    known = known_ranks(m, calls)
     parts = []
-    pids = sorted({(min(gpu.device_ids), pid) for gpu in m.gpus for pid in gpu.processes})
-    for pid in dict.fromkeys(pid for _, pid in pids):
+    for pid in pids:
         gpus = [gpu for gpu in m.gpus if pid in gpu.processes]
         indices = [gpu.index for gpu in m.workload.gpus.all if pid in gpu.processes]
         pieces = m.pieces.filter(pl.col("gpu").is_in(indices))
@@ -218,7 +236,7 @@ def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
                 file=trace.info.file,
                 file_index=file_index,
                 pid=pid,
-                known_rank=own_rank if own_rank is not None else recorded.get(pid),
+                known_rank=known.get(pid),
                 local_rank=environment_number(env, LOCAL_RANK_VARIABLES) if alone else None,
                 world_size=environment_number(env, WORLD_VARIABLES),
                 node=environment_number(env, NODE_VARIABLES),

@@ -8,11 +8,11 @@ import polars as pl
 from nsys_triage.intervals import count_inside, time_before
 from nsys_triage.metrics.api_names import SYNC
 from nsys_triage.metrics.histogram import nearest_rank
-from nsys_triage.metrics.ledger import CODE, cause_times
+from nsys_triage.metrics.ledger import CODE
 from nsys_triage.metrics.steps import StepTable, of_main_process
 from nsys_triage.metrics.window import Window
 from nsys_triage.metrics.work import Workload
-from nsys_triage.result.model import BUSY_CAUSES, CauseTime, PeriodicStall, Step, Steps
+from nsys_triage.result.model import BUSY_CAUSES, CAUSES, CauseTime, PeriodicStall, Step, Steps
 
 SLOW_FACTOR: Final = 1.5
 SLOW_DEVIATIONS: Final = 5
@@ -132,9 +132,9 @@ def _items(workload: Workload, pieces: pl.DataFrame, steps: pl.DataFrame) -> lis
         "pid", pl.col("start_ns").alias("at_ns")
     )
     calls = count_inside(steps, waits, "pid").to_list()
-    by_row: dict[int, list[CauseTime]] = {
-        row: cause_times(rows) for (row,), rows in split.group_by(["row"], maintain_order=True)
-    }
+    by_row: dict[int, list[CauseTime]] = {}
+    for row, code, ns in split.iter_rows():  # sorted by row and cause
+        by_row.setdefault(row, []).append(CauseTime(cause=CAUSES[code], ns=ns))
     items = []
     for row, step in enumerate(steps.iter_rows(named=True)):
         times = by_row.get(row, [])

@@ -47,20 +47,14 @@ def of_main_process(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.filter(pl.col("pid") == most)
 
 
-def _pattern(name: str) -> str:
-    """The name with every number as `#`, so that `step 7` and `step 8` are one kind of range."""
-    return re.sub(r"\d+", "#", name)
-
-
 def _candidates(trace: Trace, workload: Workload) -> pl.DataFrame:
     """Kinds of NVTX ranges that could be steps: pid, thread, pattern, count, inside_share, median_ns, within_share."""
     used = trace.nvtx.select("name").drop_nulls().unique()
     texts = trace.strings.join(used, left_on="code", right_on="name", how="semi").filter(
         pl.col("text").str.strip_chars() != ""
     )
-    kinds = texts.select(
-        "code", pl.Series("pattern", [_pattern(text) for text in texts["text"]], dtype=pl.String)
-    )
+    # every number as #, so that `step 7` and `step 8` are one kind of range
+    kinds = texts.select("code", pl.col("text").str.replace_all(r"\d+", "#").alias("pattern"))
     ranges = (
         on_threads(trace.nvtx, workload.threads)
         .join(kinds, left_on="name", right_on="code", maintain_order="left")
