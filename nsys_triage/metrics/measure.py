@@ -140,6 +140,9 @@ def measure(trace: Trace, request: WindowRequest) -> Measurement | None:
     window = resolve_window(trace, workload, steps, request)
     inputs = input_copies(copies_after_kernels(trace, workload), (window.start_ns, window.end_ns))
     gaps = build_gaps(trace, workload, inputs)
+    # the next batch's copy after a checkpoint is not what the GPU waited for
+    after_reads = gaps.gaps.filter(pl.col("after_large_read"))["work"]
+    inputs = inputs.filter(~pl.col("work").is_in(after_reads.implode()))
     ledger = build_ledger(trace, workload, busy_pieces(workload.work), gaps, steps.launched)
     return Measurement(trace, workload, steps, window, gaps, inputs, ledger)
 
