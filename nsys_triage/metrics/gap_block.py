@@ -4,6 +4,7 @@ from typing import Final
 
 import polars as pl
 
+from nsys_triage.metrics.copies import KINDS
 from nsys_triage.metrics.gaps import GapTable
 from nsys_triage.metrics.histogram import duration_histogram
 from nsys_triage.metrics.ledger import by_cause, cause_times
@@ -13,11 +14,6 @@ from nsys_triage.result.model import Gap, Gaps
 from nsys_triage.trace.model import Trace
 
 LONGEST: Final = 10
-COPY_WORDS: Final = {
-    1: "host_to_device", 2: "device_to_host", 3: "host_to_array", 4: "array_to_host", 5: "array_to_array",
-    6: "array_to_device", 7: "device_to_array", 8: "device_to_device", 9: "host_to_host", 10: "peer_to_peer",
-    11: "unified_host_to_device", 12: "unified_device_to_host", 13: "unified_device_to_device",
-}  # fmt: skip
 
 
 def summarize_gaps(
@@ -91,7 +87,7 @@ def _ended_by(trace: Trace, workload: Workload, work: int) -> str:
         return str(names[0]) if names.len() else "kernel"
     if row["activity"] == COPY:
         copy = trace.memcpys.row(row["row"], named=True)
-        return f"{COPY_WORDS.get(copy['copy_kind'], 'unknown')} copy"
+        return f"{KINDS.get(copy['copy_kind'], 'unknown')} copy"
     return "CUDA graph" if row["activity"] == GRAPH else "memset"
 
 
