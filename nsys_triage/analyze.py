@@ -1,6 +1,6 @@
 """From exported traces to one result: load, measure, judge; one trace at a time, whatever the number of ranks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,7 @@ from nsys_triage.metrics.job_blocks import Blocks, blocks_of
 from nsys_triage.metrics.launches import failed_launches, launch_match
 from nsys_triage.metrics.measure import Measurement, measure
 from nsys_triage.metrics.rank_parts import RankPart, communicators, known_ranks, processes, rank_parts
-from nsys_triage.metrics.ranks import Job, job_of, ranks_block
+from nsys_triage.metrics.ranks import Job, job_of, kernels_alike, ranks_block, shared_clock
 from nsys_triage.metrics.timeline import MARKS, build_timeline
 from nsys_triage.metrics.window import WindowRequest
 from nsys_triage.result.model import (
@@ -34,8 +34,8 @@ from nsys_triage.result.model import (
     Window,
 )
 from nsys_triage.result.model import Warning as CaptureWarning
-from nsys_triage.rules.base import Outcome
-from nsys_triage.rules.job import RankOutcome, join_outcomes
+from nsys_triage.rules.base import Found, Outcome
+from nsys_triage.rules.job import RankOutcome, join_outcomes, ranks_of
 from nsys_triage.rules.registry import all_rules
 from nsys_triage.rules.run import Failed, JobView, RuleSettings, run_rules, settle
 from nsys_triage.rules.verdict import judge
@@ -109,7 +109,7 @@ def judged(m: Measurement, settings: RuleSettings) -> Result:
     job = job_of(rank_parts(m)) if len(processes(m)) > 1 else None
     ranks = ranks_block(job) if job else None
     gpus = _with_ranks(m.gpus, job) if job else _with_own_rank(m)
-    collectives = job_blocks.with_waits(m.collectives, job.events) if job else m.collectives
+    collectives = job_blocks.with_waits(m.collectives, job.gpu_events) if job else m.collectives
     view = JobView(ranks, tuple(gpus)) if ranks else None
     findings, checks = settle(run_rules(all_rules(), m, settings, view))
     unattributed = m.ranges[1]
@@ -200,25 +200,18 @@ class _Read:
     blocks: Blocks
     gpus: list[Gpu]
     steps: Steps
-    timeline: Timeline | None
     outcomes: dict[str, Outcome | Failed]
     failed_launches: int
 
 
 def _read(m: Measurement, index: int, shown: int, settings: RuleSettings) -> _Read:
     own_rules = [rule for rule in all_rules() if not rule.job]
-    timeline = None
-    if index < TIMELINE_RANKS:
-        timeline = build_timeline(
-            m.trace, m.workload, m.pieces, m.window, m.window_steps, MARKS // min(shown, TIMELINE_RANKS)
-        )
     return _Read(
         capture=capture_block(m.trace, m),
         parts=rank_parts(m, index),
         blocks=blocks_of(m),
         gpus=m.gpus,
         steps=m.step_block,
-        timeline=timeline,
         outcomes=run_rules(own_rules, m, settings, JobView(_ranks_to_come(shown), None)),
         failed_launches=failed_launches(m.workload),
     )
@@ -240,6 +233,7 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
     """One result on all traces, read one after the other."""
     read: list[_Read] = []
     idle: list[Trace] = []
+    timelines: dict[tuple[int, int], Timeline] = {}
     last: Measurement | None = None
     for index, source in enumerate(sources):
         trace = _load(source, say, 100 * index // len(sources))
@@ -248,20 +242,27 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
             idle.append(trace)
             continue
         read.append(_read(measured, len(read), len(sources), settings))
+        _keep_timeline(timelines, measured, read[-1].parts, len(sources))
         last = measured
     if last is None:
-        return cannot_judge(idle[0])
+        first = cannot_judge(idle[0])
+        return msgspec.structs.replace(
+            first, capture=msgspec.structs.replace(first.capture, files=[source.file for source in sources])
+        )
     job = job_of([part for r in read for part in r.parts])
     names = _gpu_names(job)
     gpus = _job_gpus(job, names)
     ranks = ranks_block(_renamed(job, names))
-    blocks = [r.blocks for r in read]
-    steps = max((r.steps for r in read), key=lambda s: s.count)
-    kernels, collectives = job_blocks.join_kernels(blocks), job_blocks.join_collectives(blocks, job.events)
-    job_rules = [rule for rule in all_rules() if rule.job]
-    outcomes = _joined_outcomes(read, job, names) | run_rules(
-        job_rules, last, settings, JobView(ranks, tuple(gpus))
+    files = _files_by_rank(job)
+    blocks = [read[index].blocks for index in files]
+    steps = max((read[index].steps for index in files), key=lambda s: s.count)
+    kernels, collectives = (
+        job_blocks.join_kernels(blocks),
+        job_blocks.join_collectives(blocks, job.gpu_events),
     )
+    job_rules = [rule for rule in all_rules() if rule.job]
+    view = JobView(ranks, tuple(gpus), kernels_alike(job) if len(read) > 1 else None)
+    outcomes = _joined_outcomes(read, job, names) | run_rules(job_rules, last, settings, view)
     findings, checks = settle(outcomes)
     return Result(
         schema=SCHEMA,
@@ -277,12 +278,20 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
         ranges=job_blocks.join_ranges(blocks),
         gpu_unattributed_ns=sum(b.unattributed_ns for b in blocks),
         steps=steps,
-        timeline=_job_timeline(read, job),
+        timeline=_job_timeline({index: timeline for (_, index), timeline in timelines.items()}, job),
         ranks=ranks,
         findings=findings,
         checks=checks,
         verdict=judge(gpus, kernels, collectives, ranks, findings, sum(r.failed_launches for r in read)),
     )
+
+
+def _files_by_rank(job: Job) -> dict[int, tuple[int, ...]]:
+    """The ranks in each file, ascending; the file with the lowest rank first, whatever the order given."""
+    found: dict[int, tuple[int, ...]] = {}
+    for rank, part in job.parts.items():
+        found[part.file_index] = (*found.get(part.file_index, ()), rank)
+    return found
 
 
 def _gpu_names(job: Job) -> dict[tuple[int, str], str]:
@@ -327,22 +336,28 @@ def _joined_outcomes(
     read: Sequence[_Read], job: Job, names: dict[tuple[int, str], str]
 ) -> dict[str, Outcome | Failed]:
     """Every rule's outcomes on the traces as one outcome."""
-    first_rank = {part.file_index: rank for rank, part in reversed(job.parts.items())}
-    order = sorted(range(len(read)), key=lambda index: first_rank[index])
     joined = {}
     for rule in read[0].outcomes:
         rows = [
             RankOutcome(
-                rank=first_rank[index],
+                ranks=ranks,
                 gpus=len(read[index].gpus),
                 span_ns=sum(gpu.span_ns for gpu in read[index].gpus),
-                gpu=names.get((index, read[index].gpus[0].id)) if len(read[index].gpus) == 1 else None,
+                gpu=names.get((index, _own_gpu(read[index], rule))),
                 outcome=read[index].outcomes[rule],
             )
-            for index in order
+            for index, ranks in _files_by_rank(job).items()
         ]
         joined[rule] = join_outcomes(rows)
     return joined
+
+
+def _own_gpu(read: _Read, rule: str) -> str:
+    """The GPU of a trace that an outcome is about: the one it names, or the only one; "" where there is none."""
+    outcome = read.outcomes[rule]
+    if isinstance(outcome, Found) and outcome.gpu is not None:
+        return outcome.gpu
+    return read.gpus[0].id if len(read.gpus) == 1 else ""
 
 
 def _job_capture(sources: Sequence[Source], read: Sequence[_Read], idle: Sequence[Trace]) -> Capture:
@@ -409,24 +424,31 @@ def _joined_warnings(
     return sorted(joined, key=lambda warning: warning.id)
 
 
-def _job_timeline(read: Sequence[_Read], job: Job) -> Timeline:
-    """The timelines of the first ranks below each other; on one host they are moved onto the first one's clock."""
-    parts = {part.file_index: (rank, part) for rank, part in reversed(job.parts.items())}
-    hosts = {part.host_key for part in job.parts.values()}
-    clocks = {index: part.clock_ns for index, (_, part) in parts.items()}
-    aligned = len(hosts) == 1 and None not in hosts and None not in clocks.values()
+def _keep_timeline(
+    kept: dict[tuple[int, int], Timeline], m: Measurement, parts: Sequence[RankPart], traces: int
+) -> None:
+    """Keeps the timelines of the lowest ranks of those read so far, by (rank, file): no order given changes them."""
+    index = parts[0].file_index
+    lowest = min(index if part.known_rank is None else part.known_rank for part in parts)
+    if len(kept) == TIMELINE_RANKS and (lowest, index) > max(kept):
+        return
+    marks = MARKS // min(traces, TIMELINE_RANKS)
+    kept[lowest, index] = build_timeline(m.trace, m.workload, m.pieces, m.window, m.window_steps, marks)
+    if len(kept) > TIMELINE_RANKS:
+        del kept[max(kept)]
+
+
+def _job_timeline(timelines: Mapping[int, Timeline], job: Job) -> Timeline:
+    """The timelines (by file) below each other, by rank; those of one host are moved onto the clock of the first."""
+    shown = [(index, ranks) for index, ranks in _files_by_rank(job).items() if index in timelines]
+    clock = shared_clock(job.parts.values())
     rows = []
-    shown = sorted((parts[index][0], index) for index, r in enumerate(read) if r.timeline is not None)
-    first = clocks.get(shown[0][1]) if shown else None
-    for rank, index in shown:
-        timeline, clock = read[index].timeline, clocks[index]
-        shift = clock - first if aligned and clock is not None and first is not None else 0
-        for row in timeline.rows if timeline is not None else []:
+    for index, ranks in shown:
+        shift = clock[index] - clock[shown[0][0]] if clock is not None else 0
+        for row in timelines[index].rows:
             marks = [
                 msgspec.structs.replace(m, start_ns=m.start_ns + shift, end_ns=m.end_ns + shift)
                 for m in row.marks
             ]
-            rows.append(msgspec.structs.replace(row, label=f"rank {rank}: {row.label}", marks=marks))
-    return Timeline(
-        bin_ns=max((r.timeline.bin_ns for r in read if r.timeline is not None), default=1), rows=rows
-    )
+            rows.append(msgspec.structs.replace(row, label=f"{ranks_of(ranks)}: {row.label}", marks=marks))
+    return Timeline(bin_ns=max(timeline.bin_ns for timeline in timelines.values()), rows=rows)

@@ -65,7 +65,7 @@ def gpu_balance(trace: Trace, workload: Workload, pieces: pl.DataFrame) -> Balan
         .select("gpu", "compute", "waiting", "kernels")
     )
     return Balance(
-        start, end, tuple(GpuLoad(*row) for row in loads.iter_rows()), _alike(kernels, spans.height)
+        start, end, tuple(GpuLoad(*row) for row in loads.iter_rows()), alike(kernels, spans.height)
     )
 
 
@@ -79,8 +79,11 @@ def _kernels(trace: Trace, workload: Workload, start: int, end: int) -> pl.DataF
     )
 
 
-def _alike(kernels: pl.DataFrame, gpus: int) -> float:
-    """The least share of a GPU's kernel time that is in kernels which all GPUs run; 1 without kernels."""
+def alike(kernels: pl.DataFrame, gpus: int) -> float:
+    """The least share of a GPU's kernel time that is in kernels which all GPUs run; 1 without kernels.
+
+    `kernels` has gpu, name and ns; `gpus` is how many there are.
+    """
     everywhere = (
         kernels.group_by("name").agg(pl.col("gpu").n_unique().alias("gpus")).filter(pl.col("gpus") == gpus)
     )

@@ -98,6 +98,12 @@ def _most(values: Iterable[int | None]) -> int | None:
     return max(known) if known else None
 
 
+def _known_sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None where one of them is not known."""
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)
+
+
 def _buckets(histograms: Sequence[Sequence[Bucket]]) -> list[Bucket]:
     return [
         Bucket(
@@ -158,7 +164,7 @@ def join_kernels(blocks: Sequence[Blocks]) -> Kernels:
 def _top_kernels(rows: Sequence[KernelRow]) -> list[KernelRow]:
     joined = []
     for same in _grouped(rows, lambda row: row.name):
-        shown = max(same, key=lambda row: row.count)
+        shown = max(same, key=lambda row: row.count)  # of equal ones the lowest rank's
         joined.append(
             msgspec.structs.replace(
                 shown,
@@ -260,7 +266,10 @@ def join_copies(blocks: Sequence[Blocks]) -> Copies:
 
 
 def join_collectives(blocks: Sequence[Blocks], events: pl.DataFrame) -> Collectives:
-    """The communication kernels of all traces, with wait and transfer from the matched `events` (ranks.EVENTS)."""
+    """The communication kernels of all traces, with wait and transfer from the matched `events` (ranks.EVENTS).
+
+    Bytes of an operation are known where they are for every trace that has it.
+    """
     return with_waits(
         Collectives(
             count=sum(b.collectives.count for b in blocks),
@@ -277,9 +286,7 @@ def join_collectives(blocks: Sequence[Blocks], events: pl.DataFrame) -> Collecti
                         count=sum(o.count for o in same),
                         total_ns=sum(o.total_ns for o in same),
                         exposed_ns=sum(o.exposed_ns for o in same),
-                        bytes=sum(o.bytes for o in same if o.bytes is not None)
-                        if any(o.bytes is not None for o in same)
-                        else None,
+                        bytes=_known_sum(o.bytes for o in same),
                     )
                     for same in _grouped((op for b in blocks for op in b.collectives.by_op), lambda op: op.op)
                 ),

@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from nsys_triage.metrics.histogram import duration_histogram, nearest_rank, nearest_rank_expr
-from nsys_triage.metrics.kernels_by_shape import kernels_by_shape
+from nsys_triage.metrics.kernels_by_shape import dimensions, kernels_by_shape
 from nsys_triage.metrics.occupancy import with_occupancy
 from nsys_triage.result.model import ClassTime, KernelRow, Kernels
 
@@ -118,8 +118,8 @@ def _top(kernels: pl.DataFrame, top: pl.DataFrame, limits: pl.DataFrame) -> list
             max_ns=row["max_ns"],
             occupancy_share=row["occupancy_share"],
             waves=row["waves"],
-            grid=[row["grid_x"], row["grid_y"], row["grid_z"]],
-            block=[row["block_x"], row["block_y"], row["block_z"]],
+            grid=dimensions(row, "grid"),
+            block=dimensions(row, "block"),
             registers=row["registers"],
             shared_bytes=row["shared_bytes"],
             limited_by=row["limited_by"],

@@ -1,8 +1,8 @@
 """Every kernel of a window by name and launch shape, so that two results can be compared kernel by kernel."""
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import polars as pl
 
@@ -52,10 +52,16 @@ def kernels_by_shape(kernels: pl.DataFrame, names: pl.DataFrame) -> KernelsBySha
     return KernelsByShape(kernels=_grouped(listed), others=others if others.shapes else None)
 
 
+def dimensions(row: Mapping[str, Any], what: Literal["grid", "block"]) -> list[int]:
+    """The three dimensions of a launch's grid or block; none where they were not recorded."""
+    found = [row[f"{what}_{axis}"] for axis in "xyz"]
+    return [] if None in found else found
+
+
 def _shape(row: dict[str, int]) -> KernelShape:
     return KernelShape(
-        grid=[row["grid_x"], row["grid_y"], row["grid_z"]],
-        block=[row["block_x"], row["block_y"], row["block_z"]],
+        grid=dimensions(row, "grid"),
+        block=dimensions(row, "block"),
         count=row["count"],
         total_ns=row["total_ns"],
         p25_ns=row["p25_ns"],

@@ -6,13 +6,14 @@ the transfer, and what a rank spent beyond that is waiting. The rank that most o
 arrives last: the straggler. No clock alignment between hosts is needed for that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import polars as pl
 
 from nsys_triage import units
+from nsys_triage.metrics.gpu_balance import alike
 from nsys_triage.metrics.rank_parts import RankPart
 from nsys_triage.metrics.straggler import straggler_reason
 from nsys_triage.result.model import RankRow, Ranks
@@ -40,6 +41,12 @@ class Job:
     source: Literal["environment", "assumed", "mixed"]
     notes: list[str]
     events: pl.DataFrame  # EVENTS
+
+    @property
+    def gpu_events(self) -> pl.DataFrame:
+        """The events that are kernels: those of NCCL and RCCL, not the MPI calls of hosts."""
+        of_gpus = [rank for rank, part in self.parts.items() if not part.of_hosts]
+        return self.events.filter(pl.col("rank").is_in(of_gpus))
 
 
 def numbered(
@@ -87,6 +94,12 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
     ]
     if len(rows) < 2:
         return pl.DataFrame(schema=EVENTS), []
+    # a communicator tells nothing where another rank was recorded without NVTX
+    of_gpus = [
+        p.collectives["communicator"] for p in parts.values() if p.collectives.height and not p.of_hosts
+    ]
+    if any((recorded == "").all() for recorded in of_gpus):
+        rows = [frame.with_columns(pl.lit("").alias("communicator")) for frame in rows]
     # streams tell lanes apart only where no communicator is recorded
     lane = pl.when(pl.col("communicator") == "").then("stream").otherwise(-1).alias("lane")
     keys = ["communicator", "lane", "op"]
@@ -113,10 +126,10 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
         .select(list(EVENTS))
         .sort("event", "rank")
     )
-    uneven = common.filter(pl.col("most") > pl.col("common"))
+    alone = counts.filter(pl.col("ranks") == 1)["most"].sum()
+    left_out = int((common["most"] - common["common"]).sum()) + int(alone)
     notes = []
-    if uneven.height:
-        left_out = int((uneven["most"] - uneven["common"]).sum())
+    if left_out:
         notes.append(
             "The ranks do not have the same number of collectives:"
             f" up to {units.count(left_out)} that only some have are left out."
@@ -141,10 +154,25 @@ def job_of(parts: Sequence[RankPart]) -> Job:
     """The parts of all traces as one job."""
     ranked, source, notes = numbered(parts)
     events, uneven = match_collectives(ranked)
-    return Job(ranked, source, [*notes, *uneven, *_about_worlds(ranked), *_residual(ranked, events)], events)
+    notes += [*uneven, *_same_captures(ranked), *_about_worlds(ranked, source), *_residual(ranked, events)]
+    return Job(ranked, source, notes, events)
 
 
-def _about_worlds(parts: dict[int, RankPart]) -> list[str]:
+def _same_captures(parts: dict[int, RankPart]) -> list[str]:
+    """Two files of one process, one host and one start to the nanosecond hold the same capture."""
+    found: dict[tuple[str | None, int, int], RankPart] = {}
+    notes = []
+    for part in parts.values():
+        if part.clock_ns is None:
+            continue
+        first = found.setdefault((part.host_key, part.pid, part.clock_ns), part)
+        if first.file_index != part.file_index:
+            files = first.file if first.file == part.file else f"{first.file} and {part.file}"
+            notes.append(f"The same capture is given twice ({files}): it counts as two ranks.")
+    return notes
+
+
+def _about_worlds(parts: dict[int, RankPart], source: str) -> list[str]:
     worlds = sorted({p.world_size for p in parts.values() if p.world_size})
     notes = []
     if len(worlds) > 1:
@@ -154,23 +182,39 @@ def _about_worlds(parts: dict[int, RankPart]) -> list[str]:
         )
     elif worlds and len(parts) > worlds[0]:
         notes.append(f"There are {len(parts)} ranks here, more than the {worlds[0]} that the job has.")
+    elif worlds and len(parts) < worlds[0] and source == "assumed":
+        notes.append(
+            f"The job has {worlds[0]} ranks, of which {len(parts)} are here: which ones is not known."
+        )
     return notes
+
+
+def shared_clock(parts: Iterable[RankPart]) -> dict[int, int] | None:
+    """When each file's capture began (ns), by file; None where the files do not prove to be of one host.
+
+    The captures of one host have one clock.
+    """
+    known = {part.file_index: part for part in parts}
+    hosts = {part.host_key for part in known.values()}
+    clock = {index: part.clock_ns for index, part in known.items() if part.clock_ns is not None}
+    return clock if len(hosts) == 1 and None not in hosts and len(clock) == len(known) else None
 
 
 def _residual(parts: dict[int, RankPart], events: pl.DataFrame) -> list[str]:
     """On one host the session's starts align the clocks; how far apart collectives then end says how well."""
-    hosts = {p.host_key for p in parts.values()}
-    clocks = {rank: p.clock_ns for rank, p in parts.items() if p.clock_ns is not None}
     if events.is_empty():
         return []
     one_file = len({p.file_index for p in parts.values()}) == 1
-    if not one_file and (None in hosts or len(hosts) != 1 or len(clocks) != len(parts)):
+    clock = (
+        dict.fromkeys((p.file_index for p in parts.values()), 0) if one_file else shared_clock(parts.values())
+    )
+    if clock is None:
         return [
             "The traces come from several hosts, or do not say: their clocks are not aligned,"
             " and nothing here needs that."
         ]
     shifts = pl.DataFrame(
-        {"rank": list(parts), "shift": [0 if one_file else clocks[r] - min(clocks.values()) for r in parts]},
+        {"rank": list(parts), "shift": [clock[p.file_index] - min(clock.values()) for p in parts.values()]},
         schema={"rank": pl.Int64, "shift": pl.Int64},
     )
     ends = events.join(shifts, on="rank").with_columns(
@@ -184,6 +228,15 @@ def _residual(parts: dict[int, RankPart], events: pl.DataFrame) -> list[str]:
     return [
         f"{how}, the ranks end a collective within {units.time(int(median or 0))} of each other (median)."
     ]
+
+
+def kernels_alike(job: Job) -> float:
+    """The least share of a rank's kernel time that is in kernels which all ranks run."""
+    kernels = pl.concat(
+        part.kernels.select(pl.lit(rank).alias("gpu"), "name", pl.col("total_ns").alias("ns"))
+        for rank, part in job.parts.items()
+    )
+    return alike(kernels, len(job.parts))
 
 
 def missing_ranks(job: Job) -> list[int]:

@@ -12,6 +12,8 @@ from nsys_triage.metrics.rank_parts import RankPart
 WAITING: Final = ("communication", "host_communication")
 DIFFERENCE_SHARE: Final = 0.01
 SLOWER: Final = 1.05
+COMPARABLE: Final = 0.5
+"""Of a rank's kernel time, that has to be in kernels which the other launches with as many blocks."""
 _SAYS: Final = {
     "input_pipeline": "it waits longer for input",
     "host_sync": "its synchronising calls cost more",
@@ -31,11 +33,15 @@ _SAYS: Final = {
 
 
 def _same_kernels(own: pl.DataFrame, other: pl.DataFrame) -> tuple[float, float]:
-    """For kernels that both ranks run: how many more times this one launches them, and how much longer one takes."""
-    both = own.join(other, on="name", suffix="_other").filter(
+    """For kernels that both ranks run: how many more times this one launches them, and how much longer one takes.
+
+    The same kernel on a larger grid has more work, so it is another one here. Where most of the rank's kernels have no
+    counterpart, both are 1: nothing can be compared.
+    """
+    both = own.join(other, on=["name", "blocks"], suffix="_other").filter(
         (pl.col("count") > 0) & (pl.col("total_ns_other") > 0)
     )
-    if both.is_empty():
+    if both.is_empty() or int(both["total_ns"].sum()) < COMPARABLE * int(own["total_ns"].sum()):
         return 1.0, 1.0
     more = float(both["count"].sum()) / float(both["count_other"].sum())
     # weighted by this rank's time, so that one odd small kernel decides nothing

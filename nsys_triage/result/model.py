@@ -226,7 +226,10 @@ class ClassTime(_Part, rename={"kernel_class": "class"}):
 
 
 class KernelRow(_Part, rename={"kernel_class": "class"}):
-    """One kernel by demangled name; launch shape and limits are those of its most frequent shape."""
+    """One kernel by demangled name; launch shape and limits are those of its most frequent shape.
+
+    `grid` and `block` are empty where the launch's dimensions were not recorded.
+    """
 
     name: str
     kernel_class: str
@@ -245,7 +248,7 @@ class KernelRow(_Part, rename={"kernel_class": "class"}):
 
 
 class KernelShape(_Part):
-    """Launches of one kernel with one grid and block."""
+    """Launches of one kernel with one grid and block, which are empty where they were not recorded."""
 
     grid: list[int]
     block: list[int]

@@ -7,6 +7,7 @@ from it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -92,7 +93,10 @@ class Rule:
 
 
 def page_of(docstring: str | None) -> Page:
-    """The page in a rule module's docstring. Raises ValueError where a part is missing or empty."""
+    """The page in a rule module's docstring.
+
+    Raises ValueError where a part is missing or empty, or where more than one line stands before the parts.
+    """
     text = (docstring or "").strip()
     heads = [re.search(rf"^{re.escape(section)}\s*$", text, re.MULTILINE) for section in SECTIONS]
     if not text or any(head is None for head in heads):
@@ -102,7 +106,10 @@ def page_of(docstring: str | None) -> Page:
     parts = [text[head.end() : end].strip() for head, end in zip(spots, bounds, strict=True)]
     if [head.start() for head in spots] != sorted(head.start() for head in spots) or not all(parts):
         raise ValueError("the parts of a rule's docstring are out of order, or one is empty")
-    return Page(text.splitlines()[0].strip(), *parts)
+    summary = text[: spots[0].start()].strip()
+    if not summary or "\n" in summary:
+        raise ValueError(f"one line stands before {SECTIONS[0]!r} in a rule's docstring")
+    return Page(summary, *parts)
 
 
 def severity_of(share: float) -> Level:
@@ -111,9 +118,14 @@ def severity_of(share: float) -> Level:
 
 
 def number(label: str, value: float | str, unit: Unit) -> Evidence:
-    """One number that a finding rests on; times, sizes and counts as integers."""
+    """One number that a finding rests on; times, sizes and counts as integers, shares within 0..1.
+
+    Raises ValueError for a number that is none or without end.
+    """
+    if not isinstance(value, str) and not math.isfinite(value):
+        raise ValueError(f"{label} is {value}")
     if isinstance(value, float) and unit in ("ns", "bytes", "count"):
         value = round(value)
-    if isinstance(value, float) and unit == "share":
+    if not isinstance(value, str) and unit == "share":
         value = round(min(1.0, max(0.0, value)), 6)
     return Evidence(label=label, value=value, unit=unit)

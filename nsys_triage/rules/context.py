@@ -41,6 +41,9 @@ class Context:
     thresholds: Mapping[str, float]  # of the rule that asks, by name
     ranks: Ranks | None = None  # of the job, where it has several
     job_gpus: tuple[Gpu, ...] | None = None  # of all its traces, where several were read
+    job_alike: float | None = (
+        None  # where several were: least share of a rank's kernel time in kernels that all run
+    )
 
     @cached_property
     def gpus(self) -> list[Gpu]:
@@ -239,7 +242,8 @@ _FRAMEWORKS: Final[tuple[tuple[Framework, str, str], ...]] = (
     ),
     (
         "jax",
-        r"^(loop_|input_|wrapped_|fusion_|gemm_fusion|.*_fusion(_\d+)?$)|xla",
+        # XLA's names are plain words; others begin with loop_ or input_ as well
+        r"^((loop|input)_\w*fusion|gemm_fusion|wrapped_\w+$|(\w+_)?fusion(_+\d+)*$)|xla",
         r"XlaModule|Thunk:#|^jit_|TSL:",
     ),
 )

@@ -14,13 +14,28 @@ MOST_RANKS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class RankOutcome:
-    """How a rule ended on one trace of the job."""
+    """How a rule ended on one trace of the job, which may hold several ranks."""
 
-    rank: int
+    ranks: tuple[int, ...]  # ascending
     gpus: int
     span_ns: int  # of its GPUs together
-    gpu: str | None  # its GPU's identifier in the job, where it has one
+    gpu: str | None  # the identifier in the job of the GPU that it is about, None where it is about several
     outcome: Outcome | Failed
+
+
+def ranks_of(ranks: Sequence[int]) -> str:
+    """Which ranks those are: "rank 3", "ranks 0 to 3", "ranks 0, 2, 5"; `ranks` ascend."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    return f"ranks {', '.join(map(str, ranks))}"
+
+
+def _how_many(some: int, outcomes: Sequence[RankOutcome]) -> str:
+    """On how many of the traces; of the ranks, where every trace is one rank's."""
+    what = "ranks" if all(len(o.ranks) == 1 for o in outcomes) else "traces"
+    return f"on {some} of {len(outcomes)} {what}"
 
 
 def _joined_stake(outcomes: Sequence[RankOutcome]) -> Stake:
@@ -52,14 +67,12 @@ def join_outcomes(outcomes: Sequence[RankOutcome]) -> Outcome | Failed:
     failed = [o.outcome for o in outcomes if isinstance(o.outcome, Failed)]
     if failed:
         return failed[0]
-    passed = [o.outcome for o in outcomes if isinstance(o.outcome, Passed)]
+    passed = [(o.ranks, o.outcome.note) for o in outcomes if isinstance(o.outcome, Passed)]
     if passed:
-        note = passed[0].note
-        return (
-            Passed(f"{note} (rank {outcomes[0].rank}; passed on {len(passed)} of {len(outcomes)} ranks)")
-            if len(outcomes) > 1
-            else passed[0]
-        )
+        ranks, note = passed[0]
+        if len(outcomes) == 1:
+            return Passed(note)
+        return Passed(f"{note} ({ranks_of(ranks)}; passed {_how_many(len(passed), outcomes)})")
     missing = [o.outcome for o in outcomes if isinstance(o.outcome, NotRun)]
     return missing[0]
 
@@ -68,10 +81,10 @@ def _joined_finding(outcomes: Sequence[RankOutcome], found: Sequence[RankOutcome
     stake = _joined_stake(outcomes)
     worst, worst_found = max(
         ((o, o.outcome) for o in found if isinstance(o.outcome, Found)),
-        key=lambda pair: (pair[1].stake.high_ns, -pair[0].rank),
+        key=lambda pair: (pair[1].stake.high_ns, -pair[0].ranks[0]),
     )
     mean = sum(o.span_ns for o in outcomes) / max(1, sum(o.gpus for o in outcomes))
-    where = f"rank {worst.rank}; on {len(found)} of {len(outcomes)} ranks"
+    where = f"{ranks_of(worst.ranks)}; {_how_many(len(found), outcomes)}"
     if len(found) <= MOST_RANKS * len(outcomes) and stake.high_ns < CAUSE_SHARE * mean:
         return Passed(
             f"{worst_found.title} ({where}), which is {units.share(stake.high_ns / mean if mean else 0)}"

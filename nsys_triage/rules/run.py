@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+import polars as pl
+
 from nsys_triage.metrics.measure import Measurement
 from nsys_triage.result.model import Check, Finding, Gpu, Ranks
 from nsys_triage.rules.base import Found, NotRun, Outcome, Passed, Rule, severity_of
@@ -16,6 +19,8 @@ UNLISTED: Final = (
     f"Smaller than the {MOST_FINDINGS} findings that are listed: "  # begins the note of a rule that fired
 )
 _LEVELS: Final = {"high": 0, "medium": 1, "low": 2}
+_CHECK: Final = msgspec.json.Decoder(Check)
+_FINDING: Final = msgspec.json.Decoder(Finding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +47,36 @@ class JobView:
 
     ranks: Ranks
     gpus: tuple[Gpu, ...] | None  # None where a rule looks at one trace, as one of a job's
+    alike: float | None = (
+        None  # least share of a rank's kernel time in kernels that all run; None: of one trace
+    )
 
 
 def run_rule(
     rule: Rule, measured: Measurement, settings: RuleSettings, job: JobView | None = None
 ) -> Outcome:
     """One rule's outcome; NotRun where something that it needs was not recorded. Raises what the rule raises."""
-    seen = (job.ranks, job.gpus) if job is not None else (None, None)
+    seen = (job.ranks, job.gpus, job.alike) if job is not None else (None, None, None)
     context = Context(measured, settings.of(rule), *seen)
     for need in rule.needs:
         if not context.has(need):
             missing, option = NEEDS[need]
             return NotRun(missing, option)
-    return rule.check(context)
+    return _valid(rule.check(context))
+
+
+def _valid(outcome: Outcome) -> Outcome:
+    """The outcome, where a result can hold it.
+
+    Raises TypeError for what is no outcome, `msgspec.ValidationError` for one that breaks the contract: text in place
+    of a number, a share above 1, a number that is none.
+    """
+    if not isinstance(outcome, Outcome):
+        raise TypeError(f"a rule ended in {type(outcome).__name__}")
+    _CHECK.decode(msgspec.json.encode(_check("", outcome, listed=True)))
+    if isinstance(outcome, Found):
+        _FINDING.decode(msgspec.json.encode(finding_of("", outcome)))
+    return outcome
 
 
 def run_rules(
@@ -65,7 +87,7 @@ def run_rules(
     for rule in rules:
         try:
             outcomes[rule.id] = run_rule(rule, measured, settings, job)
-        except Exception as error:
+        except (Exception, pl.exceptions.PanicException) as error:  # a panic of Polars is no Exception
             LOG.warning("rule %s failed", rule.id, exc_info=True)
             outcomes[rule.id] = Failed(f"{type(error).__name__} in the rule: please report this.")
     return outcomes

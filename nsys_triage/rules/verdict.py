@@ -164,9 +164,9 @@ def judge(
         sentence = _sentence(limiter, found, ranks)
         action = _action(limiter, findings)
     if failed_launches:
-        sentence += (
-            f" {units.count(failed_launches)} kernel launches failed and left no kernel: fix those first."
-        )
+        what = units.plural(failed_launches, "kernel launch", "kernel launches")
+        those = "that" if failed_launches == 1 else "those"
+        sentence += f" {what} failed and left no kernel: fix {those} first."
     return Verdict(limiter=limiter, sentence=sentence, next_action=action)
 
 
@@ -216,8 +216,9 @@ def _healthy(
         f"Nothing worth chasing here outside the kernels: the GPU{'s are' if len(gpus) > 1 else ' is'} busy"
         f" {units.share(busy / found.span_ns)} of the time, and the rest is not worth the effort.{kind}"
     )
-    if findings:
-        return sentence, findings[0].actions[0]
+    actions = [action for finding in findings for action in finding.actions]
+    if actions:
+        return sentence, actions[0]
     return (
         sentence,
         "Leave it as it is; to go faster, make the longest kernels faster (Nsight Compute) or use a faster GPU.",

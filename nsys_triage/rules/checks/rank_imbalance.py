@@ -45,7 +45,7 @@ def check(context: Context) -> Outcome:
     if not ranks.matched_collectives or not rows or not total:
         return NotRun("collectives that several ranks have in common: none could be matched")
     waited = sum(row.wait_ns or 0 for row in rows)
-    share = _exposed_wait(ranks) / _span(context, ranks)
+    share = min(1.0, _exposed_wait(ranks) / _span(context, ranks))
     if share < context.thresholds["share"]:
         return Passed(
             f"{units.share(waited / total)} of the communication is waiting for other ranks,"
@@ -55,7 +55,7 @@ def check(context: Context) -> Outcome:
     who = f"rank {ranks.straggler} arrives last" if late else "no rank is late alone"
     return Found(
         title=f"Ranks wait for each other {units.share(share)} of the time: {who}",
-        stake=_stake(context, ranks),
+        stake=_stake(context, share),
         causes=("communication",),
         evidence=_evidence(ranks, waited / total),
         actions=_actions(ranks, late=late),
@@ -85,16 +85,11 @@ def _exposed_wait(ranks: Ranks) -> float:
     return sum(waits) / max(1, len(waits))
 
 
-def _stake(context: Context, ranks: Ranks) -> Stake:
-    span = _span(context, ranks)
-    high = min(round(span), round(_exposed_wait(ranks)))
-    low = high // 2
-    return Stake(
-        low_ns=low,
-        high_ns=high,
-        share=round(min(1.0, (low + high) / 2 / span), 6) if span else 0.0,
-        basis="mean per rank; high: with even work no rank waits unhidden; low: half of it, since some unevenness"
-        " stays",
+def _stake(context: Context, share: float) -> Stake:
+    """That share of the GPUs' time: a rank's own span is the sum of its GPUs, so its waiting is no time of one GPU."""
+    return context.stake(
+        share * context.span_ns,
+        "high: with even work no rank waits unhidden; low: half of it, since some unevenness stays",
     )
 
 

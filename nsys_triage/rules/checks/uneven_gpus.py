@@ -1,11 +1,12 @@
-"""The GPUs of one trace have unequal amounts of work.
+"""The GPUs have unequal amounts of work.
 
 What it means
 
 Over the time in which all GPUs are at work, one of them computes more than the others, which wait for it or
-run dry. If all run the same kernels, the work is divided unevenly (batches, sequence lengths, experts,
-domains). If they run different kernels, the model is divided into stages or the GPUs have different tasks:
-that is by design, and what counts is the longest stage.
+run dry. GPUs of several traces have no common clock: there each counts over its own span. If all run the same
+kernels, the work is divided unevenly (batches, sequence lengths, experts, domains). If they run different
+kernels, the model is divided into stages or the GPUs have different tasks: that is by design, and what counts
+is the longest stage.
 
 What to do next
 
@@ -18,18 +19,20 @@ When it is wrong
 
 Different work by design (a coordinator, an embedding stage) cannot always be levelled. A kernel that polls
 while it waits for another GPU counts as computing. The time in which only some GPUs are at work is left
-out.
+out. And a GPU with a lower clock takes longer for the same work: compare the clocks first.
 """
 
 from nsys_triage import units
 from nsys_triage.metrics.gpu_balance import Balance, GpuLoad, gpu_balance
-from nsys_triage.result.model import Interval
+from nsys_triage.result.model import Evidence, Gpu, Interval
 from nsys_triage.rules.base import Found, NotRun, Outcome, Passed, Rule, Threshold, number, page_of
 from nsys_triage.rules.context import Context
 
 
 def check(context: Context) -> Outcome:
     """Fires where levelling the GPUs' compute time could give back the threshold."""
+    if context.job_alike is not None:
+        return _of_traces(context, context.job_alike)
     m = context.m
     balance = gpu_balance(m.trace, m.workload, m.pieces)
     span = context.mean_ns(context.span_ns)
@@ -48,16 +51,71 @@ def check(context: Context) -> Outcome:
     return _finding(context, balance, most, least, level_ns)
 
 
+def _of_traces(context: Context, alike: float) -> Outcome:
+    """The GPUs of several traces, each over its own span: their clocks have nothing in common."""
+    shares = {gpu.id: _computing_ns(gpu) / gpu.span_ns for gpu in context.gpus if gpu.span_ns}
+    most = max(shares, key=lambda name: shares[name])
+    least = min(shares, key=lambda name: shares[name])
+    level = shares[most] - sum(shares.values()) / len(shares)
+    if level < context.thresholds["share"]:
+        return Passed(f"The busiest GPU computes {units.share(level)} of the time more than the mean of all.")
+    evidence = (
+        number("GPU that computes most", most, "text"),
+        number("share of its time in which it computes", shares[most], "share"),
+        number("GPU that computes least", least, "text"),
+        number("share of that one", shares[least], "share"),
+        number("least part of a rank's kernel time in kernels that all ranks run", alike, "share"),
+        *_why_late(context),
+    )
+    level_ns = level * context.span_ns  # summed over the GPUs, as a stake is made from
+    return _found(context, (shares[most], shares[least]), alike, level_ns, evidence, most, None)
+
+
+def _why_late(context: Context) -> tuple[Evidence, ...]:
+    """What the ranks' collectives say of the one that arrives last, where they say it."""
+    reason = context.ranks.straggler_reason if context.ranks is not None else None
+    return (number("the rank that arrives last", reason, "text"),) if isinstance(reason, str) else ()
+
+
+def _computing_ns(gpu: Gpu) -> int:
+    return sum(entry.ns for entry in gpu.ledger or [] if entry.cause in ("compute", "graph"))
+
+
 def _finding(context: Context, balance: Balance, most: GpuLoad, least: GpuLoad, level_ns: int) -> Found:
     names = {gpu.index: gpu.id for gpu in context.m.workload.gpus.all}
     common = balance.end_ns - balance.start_ns
-    by_design = balance.alike < context.thresholds["alike"]
-    shares = [units.share(load.compute_ns / common) for load in (most, least)]
-    title = f"One GPU computes {shares[0]} of the time, another one {shares[1]}"
+    evidence = (
+        number("GPU that computes most", names[most.gpu], "text"),
+        number("its compute time", most.compute_ns, "ns"),
+        number("its kernels", most.kernels, "count"),
+        number("GPU that computes least", names[least.gpu], "text"),
+        number("compute time of that one", least.compute_ns, "ns"),
+        number("kernels of that one", least.kernels, "count"),
+        number("idle or exposed communication of that one", least.waiting_ns, "ns"),
+        number("least part of a GPU's kernel time in kernels that all GPUs run", balance.alike, "share"),
+    )
+    shares = most.compute_ns / common, least.compute_ns / common
+    where = Interval(start_ns=balance.start_ns, end_ns=balance.end_ns)
+    level_ns = level_ns * len(context.gpus)
+    return _found(context, shares, balance.alike, level_ns, evidence, names[most.gpu], where)
+
+
+def _found(
+    context: Context,
+    shares: tuple[float, float],
+    alike: float,
+    level_ns: float,
+    evidence: tuple[Evidence, ...],
+    gpu: str,
+    where: Interval | None,
+) -> Found:
+    """The finding: `shares` of the busiest and of the least busy GPU, `level_ns` summed over all GPUs."""
+    by_design = alike < context.thresholds["alike"]
+    title = f"One GPU computes {units.share(shares[0])} of the time, another one {units.share(shares[1])}"
     return Found(
         title=f"{title}: they run different kernels, as stages of a model do" if by_design else title,
         stake=context.stake(
-            level_ns * len(context.gpus),
+            level_ns,
             (
                 "high: the compute time of the busiest GPU falls to the mean of all; low: the work cannot be "
                 "divided otherwise"
@@ -65,24 +123,15 @@ def _finding(context: Context, balance: Balance, most: GpuLoad, least: GpuLoad, 
             low_ns=0,
         ),
         causes=("compute",),
-        evidence=(
-            number("GPU that computes most", names[most.gpu], "text"),
-            number("its compute time", most.compute_ns, "ns"),
-            number("its kernels", most.kernels, "count"),
-            number("GPU that computes least", names[least.gpu], "text"),
-            number("compute time of that one", least.compute_ns, "ns"),
-            number("kernels of that one", least.kernels, "count"),
-            number("idle or exposed communication of that one", least.waiting_ns, "ns"),
-            number("least part of a GPU's kernel time in kernels that all GPUs run", balance.alike, "share"),
-        ),
+        evidence=evidence,
         actions=_actions(context, by_design=by_design),
         caveat=(
-            "Different work by design cannot always be levelled, and a kernel that polls for another GPU counts as "
-            "computing."
+            "Different work by design cannot always be levelled, a kernel that polls for another GPU counts as "
+            "computing, and a GPU with a lower clock takes longer for the same work."
         ),
         confidence="low" if by_design else "medium",
-        where=Interval(start_ns=balance.start_ns, end_ns=balance.end_ns),
-        gpu=names[most.gpu],
+        where=where,
+        gpu=gpu,
     )
 
 
@@ -114,6 +163,7 @@ RULE = Rule(
     check=check,
     page=page_of(__doc__),
     needs=("several_gpus",),
+    job=True,
     thresholds={
         "share": Threshold(
             0.05,
