@@ -13,7 +13,7 @@ from nsys_triage.metrics.histogram import nearest_rank
 from nsys_triage.metrics.ledger import by_cause, cause_times
 from nsys_triage.metrics.measure import Measurement
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, on_threads
-from nsys_triage.result.model import Gpu
+from nsys_triage.result.model import Cause, Gpu
 from nsys_triage.trace.model import Schema
 
 # the launcher nearest to the process first: in a batch script SLURM_PROCID is 0, and what mpirun starts inherits it
@@ -82,7 +82,7 @@ class RankPart:
     communication_ns: int
     step_p50_ns: int | None
     window: tuple[int, int]
-    ledger: dict[str, int] = field(default_factory=dict)  # cause -> ns, mean of its GPUs
+    ledger: dict[Cause, int] = field(default_factory=dict)  # cause -> ns, mean of its GPUs
     collectives: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COLLECTIVES))
     kernels: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=KERNELS_BY_NAME))
     of_hosts: bool = False  # the collectives are MPI calls of the host
@@ -299,7 +299,7 @@ def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
     return parts
 
 
-def _totals(m: Measurement, pid: int) -> dict[str, int]:
+def _totals(m: Measurement, pid: int) -> dict[Cause, int]:
     """The ledger of the GPUs of a process: cause -> ns, summed over them."""
     own = [gpu.index for gpu in m.workload.gpus.all if pid in gpu.processes]
     return {e.cause: e.ns for e in cause_times(by_cause(m.pieces.filter(pl.col("gpu").is_in(own))))}

@@ -8,6 +8,7 @@ arrives last: the straggler. No clock alignment between hosts is needed for that
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Final, Literal
 
 import polars as pl
@@ -31,6 +32,8 @@ EVENTS: Final[Schema] = {
 """The matched collectives of the window, a row per rank and event."""
 
 MEANINGFUL_VOTES: Final = 0.5
+LEAD: Final = 2.0
+"""Standard deviations of chance: of two ranks that take turns, one has half of the votes or more whatever happens."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,10 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
 
 
 def votes(events: pl.DataFrame) -> tuple[int | None, float | None]:
-    """The rank that most often has the shortest duration, alone, and its share of all events; None without events."""
+    """The rank that most often has the shortest duration, alone, and its share of all events; None without events.
+
+    None too where it leads the next by no more than chance would have it: ranks that take turns have no straggler.
+    """
     if events.is_empty():
         return None, None
     last = events.filter(pl.col("wait_ns") == 0)
@@ -147,7 +153,10 @@ def votes(events: pl.DataFrame) -> tuple[int | None, float | None]:
     if alone.is_empty():
         return None, None
     counted = alone.group_by("rank").len("votes").sort(["votes", "rank"], descending=[True, False])
-    return int(counted["rank"][0]), round(counted["votes"][0] / total, 6)
+    first, second = (*counted["votes"].to_list(), 0)[:2]
+    if second and first - second < LEAD * sqrt(first + second):
+        return None, None
+    return int(counted["rank"][0]), round(first / total, 6)
 
 
 def job_of(parts: Sequence[RankPart]) -> Job:
@@ -255,6 +264,8 @@ def ranks_block(job: Job) -> Ranks:
         for (rank,), rows in job.events.partition_by("rank", as_dict=True).items()
     }
     straggler, share = votes(job.events)
+    meant = straggler if (share or 0) >= MEANINGFUL_VOTES else None
+    reason = straggler_reason(job.parts, meant) if meant is not None else None
     rows = []
     for rank, part in job.parts.items():
         transfer, wait = per_rank.get(rank, (None, None))
@@ -284,8 +295,7 @@ def ranks_block(job: Job) -> Ranks:
         per_rank=rows,
         source=job.source,
         world_size=max(worlds) if len(worlds) == 1 else None,
-        straggler_reason=straggler_reason(job.parts, straggler)
-        if straggler is not None and (share or 0) >= MEANINGFUL_VOTES
-        else None,
+        straggler_reason=reason.text if reason else None,
+        straggler_cause=reason.cause if reason else None,
         notes=job.notes,
     )

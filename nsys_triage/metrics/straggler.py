@@ -1,20 +1,23 @@
 """Why a rank arrives late: its own ledger against that of the median rank."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import median_low
-from typing import Final
+from typing import Final, Literal
 
 import polars as pl
 
 from nsys_triage import units
 from nsys_triage.metrics.rank_parts import RankPart
+from nsys_triage.result.model import Cause
 
-WAITING: Final = ("communication", "host_communication")
+WAITING: Final[tuple[Cause, ...]] = ("communication", "host_communication")
 DIFFERENCE_SHARE: Final = 0.01
 SLOWER: Final = 1.05
 COMPARABLE: Final = 0.5
 """Of a rank's kernel time, that has to be in kernels which the other launches with as many blocks."""
-_SAYS: Final = {
+SLOWER_KERNELS: Final = "slower_kernels"
+_SAYS: Final[dict[Cause, str]] = {
     "input_pipeline": "it waits longer for input",
     "host_sync": "its synchronising calls cost more",
     "host_compute": "its host thread computes longer",
@@ -44,13 +47,21 @@ def _same_kernels(own: pl.DataFrame, other: pl.DataFrame) -> tuple[float, float]
     if both.is_empty() or int(both["total_ns"].sum()) < COMPARABLE * int(own["total_ns"].sum()):
         return 1.0, 1.0
     more = float(both["count"].sum()) / float(both["count_other"].sum())
-    # weighted by this rank's time, so that one odd small kernel decides nothing
-    each = (pl.col("total_ns") / pl.col("count")) / (pl.col("total_ns_other") / pl.col("count_other"))
-    longer = both.select((each * pl.col("total_ns")).sum() / pl.col("total_ns").sum()).item()
-    return more, float(longer)
+    # against the time that its launches would take there: one odd small kernel decides nothing
+    there = both.select((pl.col("count") * pl.col("total_ns_other") / pl.col("count_other")).sum()).item()
+    longer = int(both["total_ns"].sum()) / there
+    return more, longer
 
 
-def straggler_reason(parts: Mapping[int, RankPart], straggler: int) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a rank arrives late: the cause with most time beyond that of the others, and a sentence about it."""
+
+    cause: Cause | Literal["slower_kernels"]
+    text: str
+
+
+def straggler_reason(parts: Mapping[int, RankPart], straggler: int) -> Reason | None:
     """What the straggler spends more time on than the median of the others; None where nothing differs."""
     own = parts[straggler]
     others = [part for rank, part in parts.items() if rank != straggler]
@@ -67,14 +78,13 @@ def straggler_reason(parts: Mapping[int, RankPart], straggler: int) -> str | Non
         return None
     amount = f"{units.time(more[cause])} more than the median of the others"
     if cause != "compute":
-        return f"Rank {straggler} is late because {_SAYS.get(cause, cause)}: {amount}."
+        return Reason(cause, f"Rank {straggler} is late because {_SAYS[cause]}: {amount}.")
     middle = sorted(others, key=lambda p: (p.ledger.get("compute", 0), p.file_index, p.pid))[
         (len(others) - 1) // 2
     ]
     launches, longer = _same_kernels(own.kernels, middle.kernels)
     if longer >= SLOWER and longer - 1 >= abs(launches - 1):
-        return (
-            f"Rank {straggler} is late because the same kernels take {units.count(round(longer, 2))} times as long"
-            f" on its GPU ({amount}): look at its clocks, power and temperature, and at who else uses it."
-        )
-    return f"Rank {straggler} is late because it computes more: {amount}."
+        times = units.count(round(longer, 2))
+        text = f"the same kernels take {times} times as long on its GPU: {amount}"
+        return Reason(SLOWER_KERNELS, f"Rank {straggler} is late because {text}.")
+    return Reason(cause, f"Rank {straggler} is late because it computes more: {amount}.")

@@ -511,6 +511,7 @@ class Ranks(_Part):
     source: Literal["environment", "assumed", "mixed"] | UnsetType = UNSET
     world_size: int | UnsetType | None = UNSET
     straggler_reason: str | UnsetType | None = UNSET
+    straggler_cause: str | UnsetType | None = UNSET  # a cause of the ledger, or "slower_kernels"
     notes: list[str] | UnsetType = UNSET
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nsys_triage import units
+from nsys_triage.metrics.ranks import MEANINGFUL_VOTES
 from nsys_triage.result.model import (
     BUSY_CAUSES,
     Cause,
@@ -42,7 +43,7 @@ _SAYS: Final[dict[Limiter, str]] = {
     "allocation": "The GPU waits for memory allocation",
     "module_load": "The GPU waits while kernels are loaded or compiled",
     "communication": "Communication that nothing hides takes",
-    "imbalance": "GPUs wait for a late rank in collectives: exposed communication takes",
+    "imbalance": "The ranks wait for each other, with no single one late: communication, mostly waiting, takes",
     "copy": "Copies that nothing hides take",
     "unified_memory": "The GPU waits for unified-memory migrations",
     "profiler": "The recording itself holds up the GPU",
@@ -172,8 +173,12 @@ def judge(
 
 def _sentence(limiter: Limiter, found: Balance, ranks: Ranks | None) -> str:
     share = units.share(found.candidates[0].ns / found.span_ns)
-    if limiter == "imbalance" and ranks is not None and ranks.straggler is not None:
-        return f"The GPUs wait for rank {ranks.straggler}: communication, mostly waiting, takes {share} of the time."
+    # which rank comes last by chance is no reason to blame it
+    late = ranks is not None and (ranks.straggler_votes_share or 0.0) >= MEANINGFUL_VOTES
+    if limiter == "imbalance" and ranks is not None and ranks.straggler is not None and late:
+        reason = f" {ranks.straggler_reason}" if isinstance(ranks.straggler_reason, str) else ""
+        waits = f"The GPUs wait for rank {ranks.straggler}: communication, mostly waiting, takes {share} of the time."
+        return waits + reason
     return f"{_SAYS[limiter]} {share} of the time."
 
 

@@ -104,3 +104,47 @@ def test_context_offers_several_ranks(one_rank: Measurement) -> None:
     assert Context(one_rank, {}, ranks(0, 0)).has("several_ranks")
     assert not Context(one_rank, {}, ranks(0)).has("several_ranks")
     assert not Context(one_rank, {}).has("several_ranks")
+
+
+@pytest.mark.parametrize(
+    ("cause", "title", "advice"),
+    [
+        ("slower_kernels", "rank 0 arrives last, on a slower GPU", "nvidia-smi"),
+        ("compute", "rank 0 arrives last, with more to compute", "Even out the work: rank 0"),
+        (
+            "input_pipeline",
+            "rank 0 arrives last, after waiting for its input",
+            "Give rank 0 as many loader workers",
+        ),
+        ("host_blocked", "rank 0 arrives last, from a blocked host", "blocks the host of rank 0"),
+        ("memset", "rank 0 arrives last", "Look at rank 0 alone"),
+    ],
+)
+def test_advice_follows_why_the_rank_is_late(
+    one_rank: Measurement, cause: str, title: str, advice: str
+) -> None:
+    found = check(one_rank, msgspec.structs.replace(ranks(0, 200_000), straggler_cause=cause))
+    assert isinstance(found, Found)
+    assert found.title.endswith(title)
+    assert advice in found.actions[0]
+    # a rank that is not clearly the one is not spoken of
+    unclear = check(one_rank, msgspec.structs.replace(ranks(0, 200_000, votes=0.4), straggler_cause=cause))
+    assert isinstance(unclear, Found)
+    assert "rank 0" not in unclear.title + " ".join(unclear.actions)
+
+
+def test_ranks_of_one_file_have_no_report_of_their_own(one_rank: Measurement) -> None:
+    block = ranks(0, 200_000)
+    rows = [msgspec.structs.replace(row, file="all.sqlite") for row in block.per_rank]
+    found = check(one_rank, msgspec.structs.replace(block, per_rank=rows))
+    assert isinstance(found, Found)
+    assert not any("all.sqlite" in action for action in found.actions)
+
+
+def test_stake_is_a_share_of_a_gpu_where_a_rank_has_two(one_rank: Measurement) -> None:
+    """A rank's waiting and span are sums over its GPUs: 400 of 2000 us, so 200 of the 1000 us of a GPU."""
+    block = ranks(400_000, 400_000)
+    rows = [msgspec.structs.replace(row, span_ns=2 * SPAN) for row in block.per_rank]
+    found = check(one_rank, msgspec.structs.replace(block, per_rank=rows))
+    assert isinstance(found, Found)
+    assert (found.stake.low_ns, found.stake.high_ns, found.stake.share) == (100_000, 200_000, 0.15)

@@ -244,7 +244,7 @@ def test_the_late_rank_is_named() -> None:
     assert late.sentence == "The GPUs wait for rank 3: communication, mostly waiting, takes 30 % of the time."
     nobody = verdict(one, collectives=collectives(0.8), ranks=ranks(None))
     assert nobody.sentence == (
-        "GPUs wait for a late rank in collectives: exposed communication takes 30 % of the time."
+        "The ranks wait for each other, with no single one late: communication, mostly waiting, takes 30 % of the time."
     )
 
 
@@ -405,3 +405,17 @@ def test_ranks_without_any_work_are_all_named(tmp_path: Path) -> None:
     result = analyze(idle, WindowRequest())
     assert result.status == "cannot_judge"
     assert (result.capture.file, result.capture.files) == ("rank0.sqlite", ["rank0.sqlite", "rank1.sqlite"])
+
+
+def test_a_late_rank_is_named_only_where_it_is_clearly_the_one() -> None:
+    one = gpu(communication=400)
+    late = replace(ranks(), straggler_reason="Rank 3 is late because it computes more: 2 ms more.")
+    clear = verdict(one, collectives=collectives(0.9), ranks=late)
+    assert clear.sentence == (
+        "The GPUs wait for rank 3: communication, mostly waiting, takes 40 % of the time."
+        " Rank 3 is late because it computes more: 2 ms more."
+    )
+    at_random = verdict(one, collectives=collectives(0.9), ranks=replace(late, straggler_votes_share=0.49))
+    assert at_random.sentence == (
+        "The ranks wait for each other, with no single one late: communication, mostly waiting, takes 40 % of the time."
+    )

@@ -19,7 +19,11 @@ Where ranks take turns being late, no single rank is to blame: the work varies. 
 pipeline whose stages wait for each other.
 """
 
+from dataclasses import dataclass
+from typing import Final
+
 from nsys_triage import units
+from nsys_triage.metrics.straggler import SLOWER_KERNELS
 from nsys_triage.result.model import Evidence, Ranks, Stake
 from nsys_triage.rules.base import (
     CAUSE_THRESHOLD,
@@ -33,6 +37,51 @@ from nsys_triage.rules.base import (
     page_of,
 )
 from nsys_triage.rules.context import NEEDS, Context
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """What is said of a late rank: how it differs from the others, and what to do first."""
+
+    why: str
+    action: str
+
+
+_HOST: Final = "give it the cores, memory and clocks of the others, bind it to the NUMA node of its GPU"
+_LATE: Final[dict[str, _Late]] = {
+    SLOWER_KERNELS: _Late(
+        "on a slower GPU",
+        "Look at the GPU of rank {rank} while the job runs: nvidia-smi -q -d CLOCK,PERFORMANCE,POWER,TEMPERATURE. It"
+        " takes longer for the same kernels: throttled, capped, or shared with another job.",
+    ),
+    "compute": _Late(
+        "with more to compute",
+        "Even out the work: rank {rank} computes more per step than the others (longer sequences, a larger shard, a"
+        " task that only it has).",
+    ),
+    "input_pipeline": _Late(
+        "after waiting for its input",
+        "Give rank {rank} as many loader workers, cores and as fast storage as the others, and equal shards of data.",
+    ),
+    "host_compute": _Late(
+        "from a busy host",
+        f"See what the host of rank {{rank}} computes (logging, metrics, checks that only it does); {_HOST}.",
+    ),
+    "launch": _Late(
+        "from a slow host",
+        f"See why the host of rank {{rank}} launches more slowly; {_HOST}.",
+    ),
+    "host_blocked": _Late(
+        "from a blocked host",
+        "See what blocks the host of rank {rank} (writing logs or checkpoints, locks), and do it in the background or"
+        " on no rank.",
+    ),
+    "host_sync": _Late(
+        "after waiting for its own GPU",
+        "Take the calls that wait for the GPU out of the step of rank {rank}, such as the loss that only it prints.",
+    ),
+}
+"""By cause of the ledger; other causes have no advice of their own."""
 
 
 def check(context: Context) -> Outcome:
@@ -52,7 +101,7 @@ def check(context: Context) -> Outcome:
             f" {units.share(share)} of the time."
         )
     late = _clear_straggler(context, ranks)
-    who = f"rank {ranks.straggler} arrives last" if late else "no rank is late alone"
+    who = f"rank {ranks.straggler} arrives last{_why(ranks)}" if late else "no rank is late alone"
     return Found(
         title=f"Ranks wait for each other {units.share(share)} of the time: {who}",
         stake=_stake(context, share),
@@ -63,6 +112,11 @@ def check(context: Context) -> Outcome:
         " transfer.",
         confidence="high" if late else "medium",
     )
+
+
+def _why(ranks: Ranks) -> str:
+    cause = ranks.straggler_cause
+    return f", {_LATE[cause].why}" if isinstance(cause, str) and cause in _LATE else ""
 
 
 def _clear_straggler(context: Context, ranks: Ranks) -> bool:
@@ -117,16 +171,32 @@ def _actions(ranks: Ranks, *, late: bool) -> tuple[str, ...]:
             "Even out what varies from step to step: sort or pack sequences by length, balance experts, equal shards.",
             "Give the host of every rank the same cores and storage; check for jobs beside it.",
         )
-    row = next((r for r in ranks.per_rank if r.rank == ranks.straggler), None)
-    file = row.file if row is not None and isinstance(row.file, str) else "the trace of that rank"
+    cause = ranks.straggler_cause if isinstance(ranks.straggler_cause, str) else ""
+    known = [_LATE[cause].action.format(rank=ranks.straggler)] if cause in _LATE else []
     return (
-        f"Look at rank {ranks.straggler} alone (nsys-triage report {file}): what it does before it arrives is what the"
-        " others wait for.",
-        "If it computes longer, even out the work; if its host is late, give it the cores, storage and loader"
-        " workers of"
-        " the others.",
-        "If its kernels are slower than the same ones elsewhere, look at the GPU: nvidia-smi -q -d CLOCK,PERFORMANCE.",
+        *known,
+        _look_at(ranks),
+        *(
+            ()
+            if known
+            else (
+                "If it computes longer, even out the work; if its host is late, give it the cores, storage and loader"
+                " workers of the others.",
+                "If its kernels are slower than the same ones elsewhere, look at the GPU: nvidia-smi -q -d"
+                " CLOCK,PERFORMANCE.",
+            )
+        ),
     )
+
+
+def _look_at(ranks: Ranks) -> str:
+    """Where the late rank is to be seen by itself: in a file of its own, or among its GPUs in this report."""
+    files = [row.file for row in ranks.per_rank if isinstance(row.file, str)]
+    own = next((row.file for row in ranks.per_rank if row.rank == ranks.straggler), None)
+    what = "what it does before it arrives is what the others wait for."
+    if isinstance(own, str) and files.count(own) == 1:
+        return f"Look at rank {ranks.straggler} alone (nsys-triage report {own}): {what}"
+    return f"Look at rank {ranks.straggler} in the timeline and in its GPU's ledger: {what}"
 
 
 RULE = Rule(

@@ -24,6 +24,7 @@ out. And a GPU with a lower clock takes longer for the same work: compare the cl
 
 from nsys_triage import units
 from nsys_triage.metrics.gpu_balance import Balance, GpuLoad, gpu_balance
+from nsys_triage.metrics.straggler import SLOWER_KERNELS
 from nsys_triage.result.model import Evidence, Gpu, Interval
 from nsys_triage.rules.base import Found, NotRun, Outcome, Passed, Rule, Threshold, number, page_of
 from nsys_triage.rules.context import Context
@@ -143,6 +144,12 @@ def _actions(context: Context, *, by_design: bool) -> tuple[str, ...]:
                 "micro-batches."
             ),
             "If the GPUs have different tasks, leave it as it is, or give the others more of them.",
+        )
+    if context.ranks is not None and context.ranks.straggler_cause == SLOWER_KERNELS:
+        return (
+            f"Look at the GPU of rank {context.ranks.straggler} while the job runs: nvidia-smi -q -d"
+            " CLOCK,PERFORMANCE,POWER,TEMPERATURE. The work is even, and its kernels take longer.",
+            "Then record again and compare the compute times of the GPUs.",
         )
     return (
         context.wording(
