@@ -31,7 +31,6 @@ from nsys_triage.result.model import (
     Steps,
     Timeline,
     Verdict,
-    Window,
 )
 from nsys_triage.result.model import Warning as CaptureWarning
 from nsys_triage.rules.base import Found, Outcome
@@ -268,7 +267,7 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
         schema=SCHEMA,
         tool_version=__version__,
         status="ok",
-        capture=_job_capture(sources, read, idle),
+        capture=_job_capture(sources, read, idle, _shifts(job)),
         gpus=gpus,
         kernels=kernels,
         launches=job_blocks.join_launches(blocks),
@@ -360,16 +359,26 @@ def _own_gpu(read: _Read, rule: str) -> str:
     return read.gpus[0].id if len(read.gpus) == 1 else ""
 
 
-def _job_capture(sources: Sequence[Source], read: Sequence[_Read], idle: Sequence[Trace]) -> Capture:
+def _shifts(job: Job) -> dict[int, int]:
+    """What moves the times of each file (ns) onto the clock of the file with the lowest rank, which comes first.
+
+    Nothing where the files have no clock in common.
+    """
+    files = list(_files_by_rank(job))
+    clock = shared_clock(job.parts.values()) or dict.fromkeys(files, 0)
+    return {index: clock[index] - clock[files[0]] for index in files}
+
+
+def _job_capture(
+    sources: Sequence[Source], read: Sequence[_Read], idle: Sequence[Trace], shifts: Mapping[int, int]
+) -> Capture:
     """The first file's capture with counts summed; the window from the least start to the greatest end."""
     captures = [r.capture for r in read]
-    windows = [c.window for c in captures if c.window is not None]
-    window = Window(
-        start_ns=min(w.start_ns for w in windows),
-        end_ns=max(w.end_ns for w in windows),
-        mode=windows[0].mode,
-        excluded=windows[0].excluded,
-        name=windows[0].name,
+    windows = [(w, shift) for index, shift in shifts.items() if (w := captures[index].window) is not None]
+    window = msgspec.structs.replace(
+        windows[0][0],
+        start_ns=min(w.start_ns + shift for w, shift in windows),
+        end_ns=max(w.end_ns + shift for w, shift in windows),
     )
     matches = [c.launch_match for c in captures if c.launch_match is not None]
     return msgspec.structs.replace(
@@ -440,11 +449,12 @@ def _keep_timeline(
 
 def _job_timeline(timelines: Mapping[int, Timeline], job: Job) -> Timeline:
     """The timelines (by file) below each other, by rank; those of one host are moved onto the clock of the first."""
-    shown = [(index, ranks) for index, ranks in _files_by_rank(job).items() if index in timelines]
-    clock = shared_clock(job.parts.values())
+    shifts = _shifts(job)
     rows = []
-    for index, ranks in shown:
-        shift = clock[index] - clock[shown[0][0]] if clock is not None else 0
+    for index, ranks in _files_by_rank(job).items():
+        if index not in timelines:
+            continue
+        shift = shifts[index]
         for row in timelines[index].rows:
             marks = [
                 msgspec.structs.replace(m, start_ns=m.start_ns + shift, end_ns=m.end_ns + shift)

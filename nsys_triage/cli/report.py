@@ -92,11 +92,13 @@ def command(
 ) -> int:
     """Make one report of a job.
 
-    TRACE is a report (.nsys-rep, .qdrep) or its SQLite export; several are the ranks of one job.
+    TRACE is a report (.nsys-rep, .qdrep) or its SQLite export; several, or a folder of them, are the ranks of one job.
     """
     set_up_logging(verbose)
     from nsys_triage.ingest import ExportSettings
+    from nsys_triage.ingest.folder import traces_in
 
+    traces = tuple(one for given in traces for one in (traces_in(given) if given.is_dir() else [given]))
     _check_inputs(traces, keep_sqlite)
     asked = judging(window, thresholds, fail_on, config)
     outputs = plan_outputs(traces, output, format_name, json_file, force, [config] if config else [])

@@ -156,7 +156,7 @@ _LOADING_WORDS: Final = re.compile(
 )
 _LOADING_PARTS: Final = r"(?i)load|batch|fetch|input|decode|augment|collate|preprocess|_next_data|__next__"
 _PREFETCH: Final = re.compile(r"(?:^|[^a-z0-9])prefetch(?:$|[^a-z0-9])")
-_PREFETCH_OF_WEIGHTS: Final = re.compile(r"weight|param|layer|device|gpu|expert|unshard|all_?gather")
+_PREFETCH_OF_WEIGHTS: Final = re.compile(r"weight|param|layer|expert|unshard|all_?gather")
 _FRAMEWORK: Final = re.compile(r"^(?:aten|autograd|torch|c10|fsdp)::|^(?:nccl|cudnn|cublas)", re.IGNORECASE)
 
 

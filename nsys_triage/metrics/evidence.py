@@ -12,6 +12,7 @@ import polars as pl
 from nsys_triage.intervals import count_inside, merge
 from nsys_triage.metrics.api_names import (
     ALLOCATION,
+    GRAPH_LAUNCH,
     KERNEL_LAUNCH,
     LAUNCH,
     MODULE_LOAD,
@@ -87,7 +88,7 @@ def slow_first_launches(trace: Trace, workload: Workload) -> pl.DataFrame:
 
 
 def loader_ranges(trace: Trace, workload: Workload) -> pl.DataFrame:
-    """NVTX ranges that say data loading and in which the thread launches fewer than three kernels.
+    """NVTX ranges that say data loading and in which the thread launches fewer than three kernels and no graph.
 
     Columns thread, start_ns, end_ns, name.
     """
@@ -95,10 +96,13 @@ def loader_ranges(trace: Trace, workload: Workload) -> pl.DataFrame:
     ranges = on_threads(trace.nvtx.filter(pl.col("name").is_in(codes.implode())), workload.threads).select(
         *_COLUMNS, "name"
     )
-    launched = workload.calls.filter((pl.col("group") & KERNEL_LAUNCH) > 0).select(
-        "thread", pl.col("start_ns").alias("at_ns")
-    )
-    return ranges.filter(count_inside(ranges, launched, "thread") < LOADER_MAX_LAUNCHES)
+
+    def inside(group: int) -> pl.Series:
+        calls = workload.calls.filter((pl.col("group") & group) > 0)
+        return count_inside(ranges, calls.select("thread", pl.col("start_ns").alias("at_ns")), "thread")
+
+    # a graph is many kernels in one call: a decode step of a language model is often nothing else
+    return ranges.filter((inside(KERNEL_LAUNCH) < LOADER_MAX_LAUNCHES) & (inside(GRAPH_LAUNCH) == 0))
 
 
 def host_layers(trace: Trace, workload: Workload, threads: pl.Series) -> dict[int, pl.DataFrame]:

@@ -70,11 +70,12 @@ def copies_after_kernels(trace: Trace, workload: Workload) -> pl.DataFrame:
             ((pl.col("activity") == COPY) & pl.col("row").is_in(large_rows.implode())).alias("large")
         )
         .with_columns(
-            (pl.col("large").shift(1) & (pl.col("gpu") == pl.col("gpu").shift(1)))
+            # what comes first on its GPU comes after no work: weights are uploaded there
+            (~pl.col("large").shift(1) & (pl.col("gpu") == pl.col("gpu").shift(1)))
             .fill_null(value=False)
-            .alias("follows_one")
+            .alias("after_work")
         )
-        .filter(pl.col("large") & ~pl.col("follows_one"))
+        .filter(pl.col("large") & pl.col("after_work"))
         .select("work", "gpu", "start_ns", "end_ns", "pid", "stream", "row")
         .collect()
     )

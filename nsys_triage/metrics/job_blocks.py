@@ -156,9 +156,16 @@ def join_kernels(blocks: Sequence[Blocks]) -> Kernels:
         small_time_share=round(small_ns / sum_ns, 6) if sum_ns else None,
         classes=sorted(classes, key=lambda c: (-c.total_ns, c.kernel_class)),
         top=_top_kernels([row for k in parts for row in k.top]),
-        distinct=max(k.distinct for k in parts),
+        distinct=_distinct(parts),
         by_shape=join_by_shape([k.by_shape for k in parts if k.by_shape]),
     )
+
+
+def _distinct(parts: Sequence[Kernels]) -> int:
+    """How many names there are in all traces; where a trace does not list all of its own, at least so many."""
+    listed = {row.name for k in parts for row in k.top}
+    listed |= {kernel.name for k in parts if k.by_shape for kernel in k.by_shape.kernels}
+    return max(len(listed), *(k.distinct for k in parts))
 
 
 def _top_kernels(rows: Sequence[KernelRow]) -> list[KernelRow]:

@@ -30,7 +30,8 @@ def failed_launches(workload: Workload) -> int:
         & (pl.col("return_value") != 0)
         & (pl.col("return_value") != NOT_READY)
     )
-    return int(workload.calls.select(failed.fill_null(value=False).sum()).item())
+    calls = workload.calls.with_row_index("call").filter(failed.fill_null(value=False))
+    return calls.join(workload.work.select("call").drop_nulls(), on="call", how="anti").height
 
 
 def launched_work(workload: Workload) -> pl.DataFrame:

@@ -32,8 +32,8 @@ EVENTS: Final[Schema] = {
 """The matched collectives of the window, a row per rank and event."""
 
 MEANINGFUL_VOTES: Final = 0.5
-LEAD: Final = 2.0
-"""Standard deviations of chance: of two ranks that take turns, one has half of the votes or more whatever happens."""
+LEAD: Final = 1.5
+"""Standard deviations of chance by which a straggler leads."""
 
 
 @dataclass(frozen=True)
@@ -141,22 +141,38 @@ def match_collectives(parts: dict[int, RankPart]) -> tuple[pl.DataFrame, list[st
 
 
 def votes(events: pl.DataFrame) -> tuple[int | None, float | None]:
-    """The rank that most often has the shortest duration, alone, and its share of all events; None without events.
+    """The rank that most often has the shortest duration, alone, and its share of all events; None without events."""
+    counted = _votes(events)
+    if not counted:
+        return None, None
+    return counted[0][0], round(counted[0][1] / events["event"].n_unique(), 6)
 
-    None too where it leads the next by no more than chance would have it: ranks that take turns have no straggler.
+
+def stands_out(events: pl.DataFrame) -> bool:
+    """Whether the straggler has half of the votes, and leads the next by more than chance would have it.
+
+    Of two ranks that take turns one has half of the votes whatever happens.
     """
-    if events.is_empty():
-        return None, None
-    last = events.filter(pl.col("wait_ns") == 0)
-    alone = last.filter(pl.len().over("event") == 1)
-    total = events["event"].n_unique()
-    if alone.is_empty():
-        return None, None
+    counted = _votes(events)
+    if not counted:
+        return False
+    first, second = (*(n for _, n in counted), 0)[:2]
+    led = not second or first - second >= LEAD * sqrt(first + second)
+    return led and first >= MEANINGFUL_VOTES * events["event"].n_unique()
+
+
+def _votes(events: pl.DataFrame) -> list[tuple[int, int]]:
+    """Ranks with how often each was last, alone; the most first."""
+    alone = events.filter(pl.col("wait_ns") == 0).filter(pl.len().over("event") == 1)
     counted = alone.group_by("rank").len("votes").sort(["votes", "rank"], descending=[True, False])
-    first, second = (*counted["votes"].to_list(), 0)[:2]
-    if second and first - second < LEAD * sqrt(first + second):
-        return None, None
-    return int(counted["rank"][0]), round(first / total, 6)
+    return [(int(rank), int(number)) for rank, number in counted.iter_rows()]
+
+
+def clear_straggler(ranks: Ranks | None) -> int | None:
+    """The rank that the others wait for, where it is clearly that one; a result that does not say so says it is."""
+    if ranks is None or ranks.straggler_clear is False:
+        return None
+    return ranks.straggler if (ranks.straggler_votes_share or 0.0) >= MEANINGFUL_VOTES else None
 
 
 def job_of(parts: Sequence[RankPart]) -> Job:
@@ -264,8 +280,8 @@ def ranks_block(job: Job) -> Ranks:
         for (rank,), rows in job.events.partition_by("rank", as_dict=True).items()
     }
     straggler, share = votes(job.events)
-    meant = straggler if (share or 0) >= MEANINGFUL_VOTES else None
-    reason = straggler_reason(job.parts, meant) if meant is not None else None
+    clear = stands_out(job.events)
+    reason = straggler_reason(job.parts, straggler) if straggler is not None and clear else None
     rows = []
     for rank, part in job.parts.items():
         transfer, wait = per_rank.get(rank, (None, None))
@@ -295,6 +311,7 @@ def ranks_block(job: Job) -> Ranks:
         per_rank=rows,
         source=job.source,
         world_size=max(worlds) if len(worlds) == 1 else None,
+        straggler_clear=clear,
         straggler_reason=reason.text if reason else None,
         straggler_cause=reason.cause if reason else None,
         notes=job.notes,

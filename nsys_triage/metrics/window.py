@@ -174,6 +174,8 @@ def _auto(trace: Trace, workload: Workload, table: StepTable, whole: tuple[int, 
         (pid, start)
         for pid in sorted(workload.work["pid"].unique().to_list())
         if (start := _steady_start(workload, table.steps, pid, loading)) is not None
+        # of all device work too: a process that comes late loads when the others are long at work
+        and (start[1] or _enough_left(workload.work, start[0]))
     ]
     startup = {pid: start[1] for pid, start in found if start[1]}
     if not found:

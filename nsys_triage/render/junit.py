@@ -19,9 +19,13 @@ def render_junit(result: Result) -> str:
     """One test suite with one test case per check, as XML with a declaration and a final newline.
 
     A finding is a failure, an error of the tool an error, a check that could not run is skipped. Where nothing could
-    be judged all are skipped; the properties of the suite have the verdict. The same result gives the same text.
+    be judged all are skipped and one more test case, `judged`, is an error, since a pipeline that sees skipped tests
+    alone goes on. The properties of the suite have the verdict. The same result gives the same text.
     """
-    statuses = [check.status for check in result.checks]
+    statuses: list[str] = [check.status for check in result.checks]
+    unjudged = result.status != "ok"
+    if unjudged:
+        statuses.append("error")
     numbers = {
         "tests": str(len(statuses)),
         "failures": str(statuses.count("finding")),
@@ -43,6 +47,10 @@ def render_junit(result: Result) -> str:
     findings = {finding.rule: finding for finding in result.findings}
     for check in result.checks:
         _test_case(suite, check, findings.get(check.rule))
+    if unjudged:
+        case = Xml.SubElement(suite, "testcase", {"classname": "nsys-triage", "name": "judged"})
+        message = _xml(verdict.sentence)
+        Xml.SubElement(case, "error", {"message": message, "type": "cannot_judge"}).text = message
     Xml.indent(root, " ")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 

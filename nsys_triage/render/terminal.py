@@ -35,7 +35,8 @@ def summary_lines(result: Result, report: str | None) -> list[Text]:
     lines += [Text(line, style=style) for line in _wrapped(text.cut(top.sentence, 400), 0)]
     lines += _gpu_lines(result)
     if top.action:
-        then = "; then record again and compare" if top.kind == "finding" else ""
+        again = top.kind == "finding" and "record" not in top.action.lower()
+        then = "; then record again and compare" if again else ""
         lines += _labelled("Next", text.cut(top.action, 400).rstrip(".") + then)
     if top.record:
         lines.append(_label("Record" if top.kind == "cannot_judge" else "Run", text.cut(top.record, 900)))

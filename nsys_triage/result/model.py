@@ -510,6 +510,7 @@ class Ranks(_Part):
     per_rank: list[RankRow]
     source: Literal["environment", "assumed", "mixed"] | UnsetType = UNSET
     world_size: int | UnsetType | None = UNSET
+    straggler_clear: bool | UnsetType = UNSET  # whether it leads by more than chance would have it
     straggler_reason: str | UnsetType | None = UNSET
     straggler_cause: str | UnsetType | None = UNSET  # a cause of the ledger, or "slower_kernels"
     notes: list[str] | UnsetType = UNSET

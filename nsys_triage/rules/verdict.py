@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nsys_triage import units
-from nsys_triage.metrics.ranks import MEANINGFUL_VOTES
+from nsys_triage.metrics.ranks import clear_straggler
 from nsys_triage.result.model import (
     BUSY_CAUSES,
     Cause,
@@ -17,6 +17,7 @@ from nsys_triage.result.model import (
     Ranks,
     Verdict,
 )
+from nsys_triage.rules.context import record_line
 
 LOST_SHARE: Final = 0.10
 LARGEST_SHARE: Final = 0.5
@@ -135,9 +136,16 @@ def limiter_of(found: Balance) -> Limiter:
     return largest.limiter if largest.ns >= LARGEST_SHARE * found.lost_ns else "mixed"
 
 
-def waits_dominate(collectives: Collectives | None) -> bool:
-    """Whether ranks were matched and more than half of their communication time is waiting."""
-    return collectives is not None and (collectives.wait_share or 0.0) > WAIT_SHARE
+def waits_dominate(collectives: Collectives | None, ranks: Ranks | None = None) -> bool:
+    """Whether ranks were matched and more than half of their communication time is waiting.
+
+    Communication is that of the GPUs' collectives, and that of the hosts (MPI) where no such collective was matched.
+    """
+    if collectives is not None and collectives.wait_share is not None:
+        return collectives.wait_share > WAIT_SHARE
+    rows = [row for row in ranks.per_rank if row.wait_ns is not None] if ranks is not None else []
+    waited, total = sum(row.wait_ns or 0 for row in rows), sum(row.communication_ns for row in rows)
+    return waited > WAIT_SHARE * total
 
 
 def judge(
@@ -149,7 +157,7 @@ def judge(
     failed_launches: int = 0,
 ) -> Verdict:
     """The verdict: one limiter, one sentence with its number, one next action."""
-    found = balance(gpus, waits_dominate(collectives) and ranks is not None)
+    found = balance(gpus, ranks is not None and waits_dominate(collectives, ranks))
     limiter = limiter_of(found)
     if limiter == "compute":
         sentence, action = _healthy(gpus, found, kernels, findings)
@@ -167,17 +175,22 @@ def judge(
     if failed_launches:
         what = units.plural(failed_launches, "kernel launch", "kernel launches")
         those = "that" if failed_launches == 1 else "those"
-        sentence += f" {what} failed and left no kernel: fix {those} first."
+        sentence = f"{what} failed and left no kernel: fix {those} first. {sentence}"
+        errors = next((f for f in findings if f.rule == "cuda-errors" and f.actions), None)
+        action = (
+            errors.actions[0]
+            if errors
+            else "Check the result of every CUDA call (cuda-errors), then record again."
+        )
     return Verdict(limiter=limiter, sentence=sentence, next_action=action)
 
 
 def _sentence(limiter: Limiter, found: Balance, ranks: Ranks | None) -> str:
     share = units.share(found.candidates[0].ns / found.span_ns)
-    # which rank comes last by chance is no reason to blame it
-    late = ranks is not None and (ranks.straggler_votes_share or 0.0) >= MEANINGFUL_VOTES
-    if limiter == "imbalance" and ranks is not None and ranks.straggler is not None and late:
+    late = clear_straggler(ranks)  # which rank comes last by chance is no reason to blame it
+    if limiter == "imbalance" and ranks is not None and late is not None:
         reason = f" {ranks.straggler_reason}" if isinstance(ranks.straggler_reason, str) else ""
-        waits = f"The GPUs wait for rank {ranks.straggler}: communication, mostly waiting, takes {share} of the time."
+        waits = f"The GPUs wait for rank {late}: communication, mostly waiting, takes {share} of the time."
         return waits + reason
     return f"{_SAYS[limiter]} {share} of the time."
 
@@ -202,6 +215,10 @@ def _action(limiter: Limiter, findings: Sequence[Finding]) -> str:
     return _FIRST_STEPS.get(limiter, "Record again with nsys profile --trace=cuda,nvtx,osrt <your command>")
 
 
+_MOST_OF_BUSY: Final = 0.5
+_OF_KERNELS: Final[frozenset[Cause]] = frozenset(("compute", "graph"))
+
+
 def _healthy(
     gpus: Sequence[Gpu], found: Balance, kernels: Kernels, findings: Sequence[Finding]
 ) -> tuple[str, str]:
@@ -209,21 +226,30 @@ def _healthy(
     busy = sum(gpu.busy_ns for gpu in gpus)
     classes = sorted(kernels.classes, key=lambda c: (-c.total_ns, c.kernel_class))
     kind = ""
-    if classes and kernels.sum_ns:
+    # a few kernels beside graphs that were recorded as a whole say nothing about what the GPU does
+    kernels_known = kernels.sum_ns >= _MOST_OF_BUSY * busy or not any(gpu.graph_ns for gpu in gpus)
+    if classes and kernels.sum_ns and kernels_known:
         top = classes[0]
         name = (
             "kernels of the program's own" if top.kernel_class == "other" else f"{top.kernel_class} kernels"
         )
         kind = f" Most kernel time is in {name} ({units.share(top.total_ns / kernels.sum_ns)})."
-    elif any(gpu.graph_ns for gpu in gpus):
+    elif not kernels_known:
         kind = " Most of it runs in CUDA graphs that were recorded as a whole."
     sentence = (
         f"Nothing worth chasing here outside the kernels: the GPU{'s are' if len(gpus) > 1 else ' is'} busy"
         f" {units.share(busy / found.span_ns)} of the time, and the rest is not worth the effort.{kind}"
     )
-    actions = [action for finding in findings for action in finding.actions]
+    # what remains idle is not worth chasing, so only what makes the kernels themselves faster is next
+    of_kernels = [finding for finding in findings if finding.causes and set(finding.causes) <= _OF_KERNELS]
+    actions = [action for finding in of_kernels for action in finding.actions]
     if actions:
         return sentence, actions[0]
+    if not kernels_known:
+        return (
+            sentence,
+            f"Leave it as it is; to see the kernels of its graphs: {record_line('--cuda-graph-trace=node')}",
+        )
     return (
         sentence,
         "Leave it as it is; to go faster, make the longest kernels faster (Nsight Compute) or use a faster GPU.",

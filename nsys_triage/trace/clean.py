@@ -38,10 +38,12 @@ def drop_bad(frame: pl.DataFrame, clock: Clock, *, device: bool) -> tuple[pl.Dat
     """The rows with usable times, and how many were dropped by reason; `start` and `end` as recorded.
 
     A row that fails in several ways counts once, under the first reason of `zero_times`, `not_finished`,
-    `inverted`, `too_long` (device work longer than the capture, where its length is known).
+    `inverted`, `too_long` (device work longer than the capture, where its length is known, and rows of any kind that
+    reach three years from the capture's start).
     """
     start, end = pl.col("start"), pl.col("end")
     bad = start.is_null() | end.is_null() | clock.zero("end") | (end < start)
+    bad = bad | (start < clock.offset_ns - EPOCH_SIZED_NS) | (end > clock.offset_ns + EPOCH_SIZED_NS)
     if device and clock.duration_ns:
         # not as end - start > duration: the difference of wild values wraps
         bad = bad | (end > start + clock.duration_ns)
@@ -52,7 +54,8 @@ def drop_bad_ranges(frame: pl.DataFrame, clock: Clock) -> tuple[pl.DataFrame, di
     """The same for NVTX rows, where a missing end is no fault: the range is open, or the row is no range."""
     start, end = pl.col("start"), pl.col("end")
     inverted = ~clock.zero("end") & (end < start)
-    bad = start.is_null() | (clock.zero("start") & clock.zero("end")) | inverted
+    far = (start.abs() > clock.offset_ns + EPOCH_SIZED_NS) | (end.abs() > clock.offset_ns + EPOCH_SIZED_NS)
+    bad = start.is_null() | (clock.zero("start") & clock.zero("end")) | inverted | far.fill_null(value=False)
     return _without(frame, bad.fill_null(False), clock)
 
 

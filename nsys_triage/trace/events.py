@@ -74,7 +74,9 @@ def _column(frame: str, name: str, clock: Clock) -> pl.Expr:
         case "end_ns":
             return clock.relative("end")
         case "pid":
-            return process_id("global_tid" if "tid" in model.FRAMES[frame] else "global_pid")
+            process = process_id("global_tid" if "tid" in model.FRAMES[frame] else "global_pid")
+            # device work without one is a process of its own: its GPU was busy all the same
+            return process.fill_null(0) if frame in DEVICE_WORK else process
         case "tid":
             return thread_id("global_tid")
         case "correlation":

@@ -169,6 +169,20 @@ def test_several_traces(trace: Path, tmp_path: Path, stages: Stages, command: Co
     assert "--keep-sqlite keeps one export" in err
 
 
+def test_folder_is_the_traces_in_it(tmp_path: Path, stages: Stages, command: Command) -> None:
+    job = tmp_path / "job"
+    job.mkdir()
+    for name in ("rank10.sqlite", "rank9.sqlite"):
+        make_export(job / name)
+    code, _, _ = command("report", job, "--json", tmp_path / "r.json", "-q")
+    assert code == 0
+    assert [source.file for source in stages.calls[0][0]] == ["rank9.sqlite", "rank10.sqlite"]
+    (tmp_path / "none").mkdir()
+    code, _, err = command("report", tmp_path / "none")
+    assert code == 2
+    assert "none holds no report and no export" in err
+
+
 def test_options_of_the_export(tmp_path: Path, fake: FakeNsys, stages: Stages, command: Command) -> None:
     report = tmp_path / "job.nsys-rep"
     report.write_bytes(REPORT_2023)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from nsys_triage.metrics.launches import blocked_launches, launch_match, launched_work
+from nsys_triage.metrics.launches import blocked_launches, failed_launches, launch_match, launched_work
 from nsys_triage.result.model import Launches
 from tests.builders.trace import TraceBuilder
 from tests.rules.support import measured
@@ -123,3 +123,9 @@ def test_launches_of_two_gpus_do_not_queue_behind_each_other(tmp_path: Path) -> 
     builder.kernel(100, 200, device=1, call=(40, 41))
     # on the first GPU they find 0, 1, 2; on the second 0: the second smallest of 0, 0, 1, 2
     assert launches(builder, tmp_path).queue_depth_p50 == 0
+
+
+def test_a_failed_launch_left_no_kernel(tmp_path: Path) -> None:
+    builder = TraceBuilder().kernel(10, 20, call=(1, 5)).api("cudaLaunchKernel_v7000", 6, 7, result=700)
+    builder.api("cudaLaunchKernel_v7000", 8, 9, result=600).api("cudaMalloc_v3020", 30, 31, result=2)
+    assert failed_launches(measured(builder, tmp_path).workload) == 1

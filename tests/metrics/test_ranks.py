@@ -21,6 +21,7 @@ from nsys_triage.metrics.ranks import (
     numbered,
     ranks_block,
     shared_clock,
+    stands_out,
     votes,
 )
 from nsys_triage.result.model import Ranks
@@ -139,6 +140,9 @@ def test_missing_ranks(ranks: Sequence[int | None], world: int | None, missing: 
     job = job_of([part(rank=rank, world=world, index=index) for index, rank in enumerate(ranks)])
     assert missing_ranks(job) == missing
     assert ranks_block(job).missing == missing
+    # that is said where it is not plain from the numbers
+    said = [note for note in job.notes if note != ASSUMED]
+    assert len(said) == (1 if ranks == (None, None) else 0)
     assert ranks_block(job).world_size == world
 
 
@@ -241,6 +245,11 @@ def test_ranks_of_several_communicators_wait_in_their_own() -> None:
         [(2, 60), (3, 0)],
         [(0, 0), (1, 10), (2, 20), (3, 30)],
     ]
+
+
+def test_of_two_that_start_together_the_shorter_is_the_first() -> None:
+    found = matched([row(100, 30), row(100, 10)], [row(100, 12), row(100, 31)])
+    assert [[event[3] for event in rows] for rows in found.values()] == [[10, 12], [30, 31]]
 
 
 def test_counts_that_differ_leave_out_the_last() -> None:
@@ -374,24 +383,23 @@ def test_share_of_votes_is_of_all_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "straggler"),
+    ("first", "second", "clear"),
     [
-        (1, 0, 0),  # all that there is
-        (4, 4, None),  # of two that take turns one has half of the votes
-        (2, 1, None),
-        (8, 2, None),  # in 11 of 100 jobs one of two ranks without a difference has 8 or more of 10
-        (9, 1, 0),  # in 2 of 100
-        (60, 40, 0),  # twice the standard deviation of 10
-        (59, 40, None),
-        (59, 41, None),
+        (1, 0, True),  # all that there is
+        (4, 4, False),  # of two that take turns one has half of the votes
+        (2, 1, False),
+        (7, 3, False),
+        (8, 2, True),  # 6 more; 1.5 times the square root of 10 is 4.7
+        (58, 42, True),  # 16 more than 15
+        (57, 43, False),
     ],
 )
-def test_ranks_that_take_turns_have_no_straggler(first: int, second: int, straggler: int | None) -> None:
-    found = votes(events_of(*[[0, 5]] * first, *[[5, 0]] * second))
-    assert found == ((0, round(first / (first + second), 6)) if straggler == 0 else (None, None))
+def test_ranks_that_take_turns_have_no_clear_straggler(first: int, second: int, clear: bool) -> None:
+    events = events_of(*[[0, 5]] * first, *[[5, 0]] * second)
+    assert votes(events) == (0, round(first / (first + second), 6))
+    assert stands_out(events) is clear
     # which of them it is says its votes, not its number
-    swapped = votes(events_of(*[[5, 0]] * first, *[[0, 5]] * second))
-    assert swapped[0] == (1 if straggler == 0 else None)
+    assert stands_out(events_of(*[[5, 0]] * first, *[[0, 5]] * second)) is clear
 
 
 def test_no_straggler_without_votes() -> None:
@@ -568,3 +576,10 @@ def test_two_processes_of_a_trace(tmp_path: Path) -> None:
         ASSUMED,
         "On one clock, the ranks end a collective within 0 ns of each other (median).",
     ]
+
+
+def test_a_rank_of_two_gpus_names_none(tmp_path: Path) -> None:
+    trace = TraceBuilder(gpus=("H100",) * 3).kernel(0, 100, pid=10).kernel(0, 200, pid=10, device=1)
+    trace.kernel(0, 300, pid=11, device=2)
+    found = ranks_block(job_of(rank_parts(measured(trace, tmp_path))))
+    assert [(r.gpu, r.busy_ns) for r in found.per_rank] == [(None, 300_000), ("gpu0", 300_000)]

@@ -1,14 +1,22 @@
 """Why a rank arrives late: the ledgers and kernels of hand-made parts."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from nsys_triage.metrics.rank_parts import COLLECTIVES, KERNELS_BY_NAME, RankPart
 from nsys_triage.metrics.straggler import SLOWER_KERNELS, Reason, straggler_reason
-from nsys_triage.result.model import CAUSES, Cause
+from nsys_triage.result.model import CAUSES, Cause, Gaps, Gpu, WholeCapture
 
 SPAN = 1_000_000
 Kernels = list[tuple[str, int, int, int]]  # name, blocks, count, total ns
+GPU = Gpu(
+    id="gpu0", name=None, uuid=None, identity="known", processes=[1], device_ids=[0], rank=None, span_ns=SPAN,
+    busy_ns=SPAN, idle_ns=0, kernel_ns=0, copy_ns=0, memset_ns=0, graph_ns=0, compute_ns=0, communication_ns=0,
+    exposed_communication_ns=0, kernel_sum_ns=0, whole=WholeCapture(span_ns=SPAN, busy_ns=SPAN, ledger=[]), ledger=[],
+    gaps=Gaps(count=0, total_ns=0, max_ns=0, histogram=[], longest=[]), metrics=None,
+)  # fmt: skip
 SAME: Kernels = [("gemm", 64, 10, 600_000), ("add", 8, 10, 100_000)]
 
 
@@ -81,8 +89,8 @@ def test_same_kernels_slower() -> None:
         [("gemm", 128, 10, 1_200_000), ("add", 8, 10, 100_000)],
         # other kernels altogether: nothing can be compared
         [("another", 64, 10, 900_000), ("add", 8, 10, 140_000)],
-        # 4 % longer is what two GPUs of a kind differ by
-        [("gemm", 64, 13, 811_200), ("add", 8, 10, 104_000)],
+        # 4 % longer is what two GPUs of a kind differ by: the rest is in kernels that nobody else has
+        [("gemm", 64, 10, 624_000), ("add", 8, 10, 104_000), ("checks", 8, 10, 172_000)],
         # both: the launches differ by more
         [("gemm", 64, 20, 1_320_000), ("add", 8, 20, 220_000)],
     ],
@@ -110,3 +118,40 @@ def test_compared_with_the_median_of_the_others() -> None:
     assert found is not None
     assert found.cause == SLOWER_KERNELS
     assert found.text.endswith("200 us more than the median of the others.")
+
+
+def test_of_two_others_the_one_with_less_to_compute_is_the_median() -> None:
+    slower: Kernels = [("gemm", 64, 10, 840_000), ("add", 8, 10, 140_000)]
+    late = part(0, slower, compute=900_000)
+    usual, other = part(1, compute=700_000), part(2, [("another", 64, 10, 800_000)], compute=800_000)
+    for others in ((usual, other), (other, usual)):
+        found = reason(late, *others)
+        assert found is not None
+        assert found.cause == SLOWER_KERNELS
+        assert found.text.endswith(": 200 us more than the median of the others.")
+
+
+def test_a_hundredth_is_that_of_one_gpu() -> None:
+    # the span of a rank is the sum of its GPUs', its ledger the mean of them: 15 us of 1 ms
+    late, others = part(0, launch=65_000), [part(rank, launch=50_000) for rank in (1, 2)]
+    found = reason(replace(late, span_ns=2 * SPAN, gpus=[GPU, GPU]), *others)
+    assert found is not None
+    assert found.cause == "launch"
+
+
+@pytest.mark.parametrize("pair", [("launch", "host_sync"), ("compute", "copy")])
+def test_of_equal_differences_always_the_same_is_said(pair: tuple[Cause, Cause]) -> None:
+    for first, second in (pair, pair[::-1]):
+        late = part(0, **{first: 100_000, second: 100_000})
+        found = reason(late, part(1, **{first: 10_000, second: 10_000}))
+        assert found is not None
+        assert found.cause == max(pair)
+
+
+def test_a_cause_that_no_other_rank_has() -> None:
+    late = part(0, compute=700_000, module_load=20_000)
+    found = reason(late, part(1, compute=700_000), part(2, compute=700_000))
+    assert found == Reason(
+        "module_load",
+        "Rank 0 is late because it loads or compiles kernels longer: 20 us more than the median of the others.",
+    )

@@ -278,3 +278,15 @@ def test_rows_belong_to_the_window_in_which_they_start() -> None:
     assert found.rows(frame, "at_ns")["at_ns"].to_list() == [10]
     # in `all` every row belongs
     assert Window("all", 10, 20, cuts=False).rows(frame).height == 4
+
+
+def test_a_process_that_comes_late_does_not_cut_the_work_of_the_others(tmp_path: Path) -> None:
+    """A helper process loads a module when the other one has long been at work: its start-up is not the capture's."""
+    trace = TraceBuilder(gpus=("H100", "H100"))
+    main, late = trace.on(pid=100, device=0), trace.on(pid=200, device=1)
+    for n in range(200):
+        main.kernel(1_000 + n * 500, 1_400 + n * 500, GEMM)
+    late.kernel(95_000, 95_100, ADD).api("cuModuleLoadData", 95_200, 97_000)
+    for n in range(20):
+        late.kernel(97_010 + n * 100, 97_090 + n * 100, ADD)
+    assert milliseconds(window(trace, tmp_path)) == (1.0, 100.9)

@@ -66,6 +66,11 @@ def test_equal_losses_are_said_of_the_lowest_rank() -> None:
     assert joined(found(100_000, "A"), found(100_000, "B")).title == "A (rank 0; on 2 of 2 ranks)"
 
 
+def test_most_is_what_may_be_gained_not_what_is_sure() -> None:
+    ended = joined(found(100_000, "Sure", low=90_000), found(200_000, "Most", low=0))
+    assert ended.title == "Most (rank 1; on 2 of 2 ranks)"
+
+
 def test_ranks_that_did_not_fire_have_nothing_at_stake() -> None:
     ended = joined(found(200_000), Passed("fine"), NotRun("calls"), found(120_000, low=0))
     # 320 and 100 us over four ranks
@@ -132,6 +137,10 @@ def test_traces_of_several_ranks() -> None:
     ended = join_outcomes(rows)
     assert isinstance(ended, Found)
     assert (ended.title, ended.stake.high_ns) == ("Slow (ranks 0, 1; on 1 of 2 traces)", 200_000)
+    # where one trace alone holds several, they are no ranks either
+    mixed = join_outcomes([rows[0], RankOutcome((2,), 1, SPAN, "a", Passed("fine"))])
+    assert isinstance(mixed, Found)
+    assert mixed.title == "Slow (ranks 0, 1; on 1 of 2 traces)"
 
 
 def test_a_rank_whose_rule_raised_does_not_hide_a_finding() -> None:

@@ -42,7 +42,9 @@ def test_a_capture_that_is_mostly_start_up_is_quiet_in_the_steady_state(tmp_path
     assert values["start-up"] == 8_980_000
     assert values["of the capture"] == pytest.approx(8.98 / 14, abs=1e-6)
     assert values["steady state"] == 5_020_000
-    assert found.actions[0].startswith("Record later: nsys profile --delay=1 ")
+    assert found.actions[0].startswith(
+        "Let the job run for a minute longer, and record later: nsys profile --delay=1 "
+    )
     assert "--capture-range=cudaProfilerApi" in found.actions[1]
     assert found.where is not None
     assert (found.where.start_ns, found.where.end_ns) == (0, 8_980_000)

@@ -99,12 +99,12 @@ def test_a_kernel(tmp_path: Path) -> None:
     assert names(trace, "kernels") == ["void f<int>()"]
 
 
-def test_columns_that_an_old_exporter_lacks_are_null(tmp_path: Path) -> None:
+def test_columns_that_an_old_exporter_lacks_are_null_but_the_process(tmp_path: Path) -> None:
     trace = load(
         tmp_path / "t.sqlite", {KERNEL: [{"start": 1, "end": 2, "shortName": 1}], "StringIds": strings("k")}
     )
     known = {name: value for name, value in trace.kernels.row(0, named=True).items() if value is not None}
-    assert known == {"start_ns": 1, "end_ns": 2, "name": 1}
+    assert known == {"start_ns": 1, "end_ns": 2, "pid": 0, "name": 1}
 
 
 @pytest.mark.parametrize(

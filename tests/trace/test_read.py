@@ -12,7 +12,7 @@ import pytest
 from nsys_triage.errors import InputError, UsageError
 from nsys_triage.trace import read, versions
 from nsys_triage.trace.read import Database, Piece, Task
-from tests.trace.tables import GPID, KERNEL, RUNTIME, device, kernel, load, strings, write
+from tests.trace.tables import GPID, GTID, KERNEL, RUNTIME, device, kernel, load, strings, write
 
 WANTED = versions.Source(("T",), {"a": ("a",), "b": ("b",)}, texts={"s": ("s",)})
 
@@ -274,4 +274,13 @@ def test_ids_of_other_machines(tmp_path: Path) -> None:
     trace = load(
         tmp_path / "t.sqlite", {KERNEL: [kernel(1, 2, globalPid=value) for value in (*signed, None)]}
     )
-    assert trace.kernels["pid"].to_list() == [4_000, 4_000, 77, None]
+    assert trace.kernels["pid"].to_list() == [4_000, 4_000, 77, 0]
+
+
+def test_a_time_three_years_away_is_no_time(tmp_path: Path) -> None:
+    """One such row of the host would make every sum over groups overflow."""
+    rows = [kernel(1, 2), kernel(5, 9 * 10**18)]
+    calls = [{"start": 1, "end": 9 * 10**18, "nameId": 1, "globalTid": GTID, "correlationId": 1}]
+    trace = load(tmp_path / "t.sqlite", {KERNEL: rows, "CUPTI_ACTIVITY_KIND_RUNTIME": calls})
+    assert (trace.kernels.height, trace.api.height) == (1, 0)
+    assert trace.dropped["too_long"] == 2

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from nsys_triage.render import text
+from nsys_triage.render.views import known
 from nsys_triage.result.model import Result
 
 _OPTION: Final = re.compile(r"(?<![\w-])(--[a-z][a-z-]+)=([\w,.:/-]*\w)")
@@ -49,7 +50,12 @@ def record_missing(result: Result) -> str | None:
 
 
 def compare_after(result: Result) -> list[str]:
-    """The two command lines that record again and compare with this capture."""
+    """The two command lines that record again and compare with this capture; of several ranks all are needed."""
+    if len(files := known.given(result.capture.files) or []) > 1:
+        return [
+            f"nsys profile --trace=cuda,nvtx,osrt -o after/rank%q{{RANK}} {YOURS}",
+            f"nsys-triage compare before after   # folders with the traces of all {len(files)} ranks",
+        ]
     return [
         f"nsys profile --trace=cuda,nvtx,osrt -o after {YOURS}",
         f"nsys-triage compare {text.quoted(text.cut(result.capture.file, 200))} after.nsys-rep",

@@ -97,8 +97,9 @@ def check(context: Context) -> Outcome:
             "none"
         )
     most = max(told, key=lambda s: s.ratio)
+    elsewhere = " or on another GPU of this trace" if speeds.others else ""
     return Passed(
-        f"The same kernels take at most {units.share(max(0.0, most.ratio - 1))} longer later on or on another GPU."
+        f"The same kernels take at most {units.share(max(0.0, most.ratio - 1))} longer later on{elsewhere}."
     )
 
 

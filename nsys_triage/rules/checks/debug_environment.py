@@ -38,7 +38,7 @@ _HOST: Final[tuple[Cause, ...]] = ("launch", "host_sync", "host_compute")
 _NETWORK: Final[tuple[Cause, ...]] = ("communication", "host_communication")
 _SWITCHES: Final = (
     _Switch("CUDA_LAUNCH_BLOCKING", _ON, "every launch waits until its kernel is done", _HOST),
-    _Switch("NCCL_DEBUG", ("info", "trace"), "NCCL writes a log", _NETWORK),
+    _Switch("NCCL_DEBUG", ("info", "trace"), "NCCL writes a log", ("host_compute",)),
     _Switch("NCCL_P2P_DISABLE", _ON, "NCCL does not use NVLink and peer access", _NETWORK),
     _Switch("NCCL_SHM_DISABLE", _ON, "NCCL does not use shared memory", _NETWORK),
     _Switch("NCCL_IB_DISABLE", _ON, "NCCL does not use InfiniBand", _NETWORK),
@@ -81,8 +81,8 @@ def check(context: Context) -> Outcome:
             number("time under the causes that they can lengthen", context.mean_ns(at_most), "ns"),
         ),
         actions=(
-            f"Record again without {'it' if len(found) == 1 else 'them'}: unset "
-            + " ".join(switch.name for switch in found),
+            f"Unset {', '.join(switch.name for switch in found)} and record again: a measurement is worth little with"
+            f" {'it' if len(found) == 1 else 'them'}.",
             "Judge the rest of this report after that.",
         ),
         caveat="A switch that is set may have no effect in this job.",

@@ -87,8 +87,8 @@ def _actions(context: Context, *, host_side: bool) -> tuple[str, ...]:
         ()
         if context.ranks is not None
         else (
-            "Record every rank and give the traces together: nsys-triage report rank*.nsys-rep tells waiting from"
-            " transfer.",
+            "To tell waiting from transfer, record every rank and give the traces together: nsys-triage report"
+            " rank*.nsys-rep",
         )
     )
     if host_side:

@@ -24,7 +24,7 @@ from typing import Final
 
 from nsys_triage import units
 from nsys_triage.metrics.straggler import SLOWER_KERNELS
-from nsys_triage.result.model import Evidence, Ranks, Stake
+from nsys_triage.result.model import Cause, Evidence, Ranks, Stake
 from nsys_triage.rules.base import (
     CAUSE_THRESHOLD,
     Found,
@@ -84,6 +84,9 @@ _LATE: Final[dict[str, _Late]] = {
 """By cause of the ledger; other causes have no advice of their own."""
 
 
+_SHARED: Final[tuple[Cause, ...]] = ("communication", "host_communication")
+
+
 def check(context: Context) -> Outcome:
     """Fires where waiting for other ranks, as mean per GPU, reaches the threshold."""
     ranks = context.ranks
@@ -105,7 +108,7 @@ def check(context: Context) -> Outcome:
     return Found(
         title=f"Ranks wait for each other {units.share(share)} of the time: {who}",
         stake=_stake(context, share),
-        causes=("communication",),
+        causes=tuple(cause for cause in _SHARED if context.total_ns(cause)) or _SHARED[:1],
         evidence=_evidence(ranks, waited / total),
         actions=_actions(ranks, late=late),
         caveat="Waiting is estimated from durations alone: the shortest time of a collective is taken for its"
@@ -121,7 +124,8 @@ def _why(ranks: Ranks) -> str:
 
 def _clear_straggler(context: Context, ranks: Ranks) -> bool:
     share = ranks.straggler_votes_share
-    return ranks.straggler is not None and share is not None and share >= context.thresholds["votes"]
+    named = ranks.straggler is not None and ranks.straggler_clear is not False
+    return named and share is not None and share >= context.thresholds["votes"]
 
 
 def _span(context: Context, ranks: Ranks) -> float:

@@ -102,21 +102,27 @@ def _loading_evidence(context: Context, loading: Loading, loading_ns: int) -> tu
 
 def _actions(context: Context, startup: Startup | None) -> tuple[str, ...]:
     seconds = -(-startup.end_ns // 1_000_000_000) if startup and startup.end_ns > 0 else 30
+    last_ns = int(context.m.workload.work["end_ns"].max() or 0)  # type: ignore[arg-type]
+    # a delay beyond the last work would record nothing of a job that is no longer
+    longer = (
+        "Let the job run for a minute longer, and record" if seconds * 1_000_000_000 >= last_ns else "Record"
+    )
     return (
         (
-            f"Record later: nsys profile --delay={seconds} --duration=30 --trace=cuda,nvtx,osrt --output=job <your "
-            "command>"
+            f"{longer} later: nsys profile --delay={seconds} --duration=30 --kill=none --trace=cuda,nvtx,osrt"
+            " --output=job <your command>"
         ),
-        "Better still, record exact steps: nsys profile --capture-range=cudaProfilerApi --capture-range-end=stop"
-        " --trace=cuda,nvtx,osrt --output=job <your command>, "
+        "Better still, record exact steps, "
         + context.wording(
             pytorch=(
                 "with torch.cuda.profiler.start() before the step that you want and torch.cuda.profiler.stop() "
-                "some tens of steps later."
+                "some tens of steps later"
             ),
-            jax="with cudaProfilerStart and cudaProfilerStop (through ctypes on libcudart) around some tens of steps.",
-            cuda="with cudaProfilerStart() before the iterations that you want and cudaProfilerStop() after them.",
-        ),
+            jax="with cudaProfilerStart and cudaProfilerStop (through ctypes on libcudart) around some tens of steps",
+            cuda="with cudaProfilerStart() before the iterations that you want and cudaProfilerStop() after them",
+        )
+        + ": nsys profile --capture-range=cudaProfilerApi --capture-range-end=stop --trace=cuda,nvtx,osrt --output=job"
+        " <your command>",
         context.wording(
             pytorch=(
                 "If the start itself matters: keep compiled code between runs (TORCHINDUCTOR_CACHE_DIR), and leave "

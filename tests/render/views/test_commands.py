@@ -35,3 +35,10 @@ def test_only_checks_that_could_not_run_count() -> None:
 def test_the_file_is_quoted_in_the_line_that_compares() -> None:
     result = results.baseline(capture=blocks.capture(file="my job.sqlite"))
     assert compare_after(result)[1] == "nsys-triage compare 'my job.sqlite' after.nsys-rep"
+
+
+def test_of_several_ranks_all_are_compared() -> None:
+    capture = blocks.capture(files=["a.sqlite", "b.sqlite"])
+    profile, compare = compare_after(results.baseline(capture=capture))
+    assert "-o after/rank%q{RANK} " in profile
+    assert compare.startswith("nsys-triage compare before after ")
