@@ -54,6 +54,10 @@ KERNELS_BY_NAME: Final[Schema] = {
     "total_ns": pl.Int64,
 }
 KEPT_NAMES: Final = 40
+RANK_STEPS: Final[Schema] = {"index": pl.UInt32, "start_ns": pl.Int64, "end_ns": pl.Int64}
+MOST_STEPS: Final = 500
+"""Of a rank, kept for the aligned steps: 512 ranks have 5 MB of them."""
+
 _MPI_COLLECTIVE: Final = (
     r"(?i)^P?MPI_I?(allreduce|reduce|bcast|barrier|allgather|gather|scatter|alltoall|reduce_scatter|scan|exscan)"
     r"v?w?(_block)?$"
@@ -85,6 +89,7 @@ class RankPart:
     ledger: dict[Cause, int] = field(default_factory=dict)  # cause -> ns, mean of its GPUs
     collectives: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COLLECTIVES))
     kernels: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=KERNELS_BY_NAME))
+    steps: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RANK_STEPS))
     of_hosts: bool = False  # the collectives are MPI calls of the host
 
 
@@ -270,6 +275,7 @@ def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
         if of_hosts:
             collectives = _mpi(m, pid)
             of_hosts = not collectives.is_empty()
+        steps = _settled_steps(m, pid)
         parts.append(
             RankPart(
                 file=info.file,
@@ -288,12 +294,13 @@ def rank_parts(m: Measurement, file_index: int = 0) -> list[RankPart]:
                 busy_ns=sum(gpu.busy_ns for gpu in gpus),
                 exposed_ns=totals.get("host_communication" if of_hosts else "communication", 0),
                 communication_ns=int(collectives.filter("inside")["duration_ns"].sum()),
-                step_p50_ns=_median_step(m, pid),
+                step_p50_ns=nearest_rank(steps["end_ns"] - steps["start_ns"], 50),
                 window=(m.window.start_ns, m.window.end_ns),
                 ledger={cause: ns // len(gpus) for cause, ns in totals.items()},
                 collectives=collectives,
                 kernels=_kernels_by_name(m, pid),
                 of_hosts=of_hosts,
+                steps=steps.head(MOST_STEPS),
             )
         )
     return parts
@@ -305,8 +312,7 @@ def _totals(m: Measurement, pid: int) -> dict[Cause, int]:
     return {e.cause: e.ns for e in cause_times(by_cause(m.pieces.filter(pl.col("gpu").is_in(own))))}
 
 
-def _median_step(m: Measurement, pid: int) -> int | None:
-    """The median step of a process in the window, start-up left out."""
+def _settled_steps(m: Measurement, pid: int) -> pl.DataFrame:
+    """The steps of a process in the window, start-up left out (schema RANK_STEPS)."""
     steps = m.window.rows(m.steps.steps.filter(pl.col("pid") == pid))
-    steady = steps.filter(pl.col("index") >= m.window.startup_steps.get(pid, 0))
-    return nearest_rank(steady["end_ns"] - steady["start_ns"], 50)
+    return steps.filter(pl.col("index") >= m.window.startup_steps.get(pid, 0)).select(list(RANK_STEPS))

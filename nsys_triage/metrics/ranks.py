@@ -16,6 +16,7 @@ import polars as pl
 from nsys_triage import units
 from nsys_triage.metrics.gpu_balance import alike
 from nsys_triage.metrics.rank_parts import RankPart
+from nsys_triage.metrics.rank_steps import rank_steps
 from nsys_triage.metrics.straggler import straggler_reason
 from nsys_triage.result.model import RankRow, Ranks
 from nsys_triage.trace.model import Schema
@@ -315,4 +316,5 @@ def ranks_block(job: Job) -> Ranks:
         straggler_reason=reason.text if reason else None,
         straggler_cause=reason.cause if reason else None,
         notes=job.notes,
+        steps=rank_steps(job.parts, job.events),
     )

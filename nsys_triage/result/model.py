@@ -499,6 +499,16 @@ class RankRow(_Part):
     file: str | UnsetType = UNSET
 
 
+class RankStep(_Part):
+    """One step over the ranks that have it, aligned by its number; clocks are not compared."""
+
+    index: int
+    p50_ns: int  # median duration over the ranks
+    max_ns: int  # longest one
+    wait_ns: int  # waiting in its collectives, mean over the ranks
+    last: int | None  # the rank that came last in most of its collectives
+
+
 class Ranks(_Part):
     """The ranks of the job."""
 
@@ -514,6 +524,7 @@ class Ranks(_Part):
     straggler_reason: str | UnsetType | None = UNSET
     straggler_cause: str | UnsetType | None = UNSET  # a cause of the ledger, or "slower_kernels"
     notes: list[str] | UnsetType = UNSET
+    steps: list[RankStep] | UnsetType = UNSET  # those that at least two ranks have, the first MOST_RANK_STEPS
 
 
 class Stake(_Part):

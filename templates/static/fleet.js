@@ -1,4 +1,4 @@
-// Sorts tables by a click on a heading and filters the table of jobs. Without it the page has the same rows in their order.
+// Sorts tables by a click on a heading and filters the table of jobs, also by a click on a rule. Without it the page has the same rows in their order.
 (() => {
   "use strict";
   const value = (row, column) => {
@@ -41,12 +41,17 @@
     const choice = document.createElement("select");
     choice.setAttribute("aria-label", "Limiter");
     choice.append(new Option("all limiters", ""), ...[...new Set(keys)].sort().map((key) => new Option(key, key)));
+    const rules = rows.map((row) => (row.dataset.rules ?? "").split(" ").filter(Boolean));
+    const found = [...new Set(rules.flat())].sort();
+    const finding = document.createElement("select");
+    finding.setAttribute("aria-label", "Finding");
+    finding.append(new Option("all findings", ""), ...found.map((rule) => new Option(rule, rule)));
     const shown = document.createElement("output");
     const filter = () => {
       const wanted = search.value.trim().toLowerCase().split(/\s+/);
       let count = 0;
       rows.forEach((row, place) => {
-        const fits = (!choice.value || keys[place] === choice.value) && wanted.every((word) => texts[place].includes(word));
+        const fits = (!choice.value || keys[place] === choice.value) && (!finding.value || rules[place].includes(finding.value)) && wanted.every((word) => texts[place].includes(word));
         row.hidden = !fits;
         count += fits;
       });
@@ -54,7 +59,20 @@
     };
     search.addEventListener("input", filter);
     choice.addEventListener("change", filter);
-    bar.append(search, choice, shown);
+    finding.addEventListener("change", filter);
+    for (const name of document.querySelectorAll("[data-rule]")) {
+      if (!found.includes(name.dataset.rule)) continue;
+      const link = document.createElement("a");
+      link.href = "#worst";
+      link.title = "Show its jobs";
+      link.addEventListener("click", () => {
+        [search.value, choice.value, finding.value] = ["", "", name.dataset.rule];
+        filter();
+      });
+      name.replaceWith(link);
+      link.append(name);
+    }
+    bar.append(search, choice, finding, shown);
     (table.closest(".scroll") ?? table).before(bar);
   }
 })();

@@ -23,7 +23,7 @@ from tests.tools import chromium
 HOUR = 3_600 * 10**9
 
 
-def line(name: str, limiter: str | None, at_stake_ns: int, busy: float | None = 0.5) -> JobLine:
+def line(name: str, limiter: str | None, at_stake_ns: int, busy: float | None = 0.5, *rules: str) -> JobLine:
     return JobLine(
         name,
         f"run/{name}.sqlite",
@@ -37,6 +37,7 @@ def line(name: str, limiter: str | None, at_stake_ns: int, busy: float | None = 
         busy,
         at_stake_ns,
         0,
+        rules,
     )
 
 
@@ -50,12 +51,17 @@ VIEW = FleetView(
     cannot_judge=1,
     span_ns=10 * HOUR,
     unsplit_ns=0,
-    causes=[CauseSum("compute", 6 * HOUR), CauseSum("launch", HOUR), CauseSum("host_sync", 3 * HOUR)],
+    causes=[
+        CauseSum("compute", 5 * HOUR),
+        CauseSum("communication", HOUR),
+        CauseSum("launch", HOUR),
+        CauseSum("host_sync", 3 * HOUR),
+    ],
     limiters=[LimiterSum("host_sync", 2, 3 * HOUR, 5 * HOUR), LimiterSum("compute", 1, 0, 5 * HOUR)],
-    rules=[RuleSum("host-sync", 2, 1)],
+    rules=[RuleSum("host-sync", 2, 1), RuleSum("tiny-copies", 1, 0)],
     worst=[
-        line("b", "host_sync", 2 * HOUR),
-        line("a", "host_launch", HOUR, 0.9),
+        line("b", "host_sync", 2 * HOUR, 0.5, "host-sync", "launch-overhead"),
+        line("a", "host_launch", HOUR, 0.9, "launch-overhead"),
         line("c", "compute", 0, 0.99),
     ],
     outliers=[Outlier("b", "run/b.sqlite", "busy share of GPU time", 0.5, 0.95, 9.0)],
@@ -72,9 +78,10 @@ EMPTY = FleetView("1", "jobs", 0, 0, 0, 0, 0, 0, 0, [], [], [], [], [], [], [])
 
 def test_it_says_what_matters() -> None:
     page = parse(render_fleet(VIEW))
-    assert (
-        words(page.one("h1").text)
-        == "4 GPU-h of 10 GPU-h looked at were idle (40 %); most is at stake in host sync: 3 GPU-h in 2 jobs."
+    # what is at stake is a part of what is lost: exposed communication is, though no GPU idles in it
+    assert words(page.one("h1").text) == (
+        "50 % of the GPU time looked at (10 GPU-h) was lost: idle, or in communication and copies that nothing hides."
+        " The limiter with most at stake is host sync: 30 % of the GPU time, in 2 jobs."
     )
     text = words(page.one("main").text)
     assert "1 job is limited by the GPU itself" in text
@@ -94,6 +101,26 @@ def test_idle_causes_come_first_by_time() -> None:
         < words(table.text).index("launch")
         < words(table.text).index("compute")
     )
+
+
+def test_short_times_are_read_without_leading_zeros() -> None:
+    """A recording of a test is milliseconds long."""
+    short = replace(
+        VIEW,
+        span_ns=1_900_000,
+        causes=[CauseSum("compute", 1_240_000), CauseSum("host_sync", 660_000)],
+        limiters=[LimiterSum("host_sync", 1, 660_000, 1_900_000)],
+        worst=[replace(line("b", "host_sync", 660_000), span_ns=1_900_000)],
+    )
+    page = parse(render_fleet(short))
+    text = words(page.one("main").text)
+    assert "35 % of the GPU time looked at (1.9 ms) was lost" in text
+    assert "660 us" in text and "GPU-s" not in text
+
+
+def test_every_job_says_what_to_do_next() -> None:
+    page = parse(render_fleet(VIEW))
+    assert [words(span.text) for span in page.all("span", class_="todo")] == ["Do it."] * len(VIEW.worst)
 
 
 def test_nothing_in_it_is_markup() -> None:
@@ -166,8 +193,14 @@ def test_sorting_and_filtering(browser: Any, file: Path) -> None:
         assert first_column(page) == ["run/a.sqlite"]
         assert page.locator("#worst .filters output").text_content() == "1 of 3 shown"
         page.locator("#worst .filters input").fill("")
-        page.locator("#worst .filters select").select_option(index=3)
+        page.locator("#worst .filters select").first.select_option(index=3)
         assert len(first_column(page)) == 1
+        # a rule shows its jobs, whatever was filtered by before
+        page.locator("#rules a", has_text="host-sync").click()
+        assert first_column(page) == ["run/b.sqlite"]
+        page.locator("#worst .filters select").last.select_option("launch-overhead")
+        assert sorted(first_column(page)) == ["run/a.sqlite", "run/b.sqlite"]
+        assert page.locator("#rules a").count() == 1  # none of the jobs listed has the other one
 
 
 @pytest.mark.browser

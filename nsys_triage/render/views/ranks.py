@@ -7,8 +7,9 @@ from nsys_triage import units
 from nsys_triage.render import text
 from nsys_triage.render.charts.bars import Segment, segments
 from nsys_triage.render.charts.ranks import HeatStrip, heat_strip
+from nsys_triage.render.charts.steps import StepChart, StepParts, step_chart
 from nsys_triage.render.views.known import given
-from nsys_triage.result.model import RankRow, Ranks, Result
+from nsys_triage.result.model import RankRow, Ranks, RankStep, Result
 
 MOST_RANKS = 64
 WORST = 10
@@ -46,6 +47,8 @@ class RanksView:
     percentiles: list[PercentileRow]
     facts: list[str]
     folded: bool
+    chart: StepChart | None  # of the steps that the ranks have in common
+    late_in: str | None  # in which of them the straggler comes last
 
 
 def ranks_view(result: Result) -> RanksView | None:
@@ -66,7 +69,46 @@ def ranks_view(result: Result) -> RanksView | None:
         percentiles=_percentiles(everyone) if folded else [],
         facts=_facts(ranks),
         folded=folded,
+        chart=_chart(given(ranks.steps) or []),
+        late_in=_late_in(given(ranks.steps) or [], ranks.straggler),
     )
+
+
+def _chart(steps: Sequence[RankStep]) -> StepChart | None:
+    """A bar per step as long as the slowest rank's, of which the mean waiting is a part."""
+    rows = [
+        StepParts(
+            step.index,
+            step.max_ns,
+            "steady",
+            (("busy", max(0, step.max_ns - step.wait_ns)), ("wait", step.wait_ns)),
+        )
+        for step in steps
+    ]
+    durations = sorted(step.max_ns for step in steps)
+    if not durations:
+        return None
+    return step_chart(rows, nearest_rank(durations, 50), nearest_rank(durations, 95))
+
+
+def _late_in(steps: Sequence[RankStep], straggler: int | None) -> str | None:
+    """The steps in which the straggler comes last, as text; runs of them are joined."""
+    judged = [step for step in steps if step.last is not None]
+    if straggler is None or not judged:
+        return None
+    runs: list[list[int]] = []
+    for step in judged:
+        if step.last != straggler:
+            continue
+        if runs and step.index == runs[-1][1] + 1:
+            runs[-1][1] = step.index
+        else:
+            runs.append([step.index, step.index])
+    some = ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs[:8]) + (
+        " ..." if len(runs) > 8 else ""
+    )
+    late = sum(step.last == straggler for step in judged)
+    return f"It comes last in {units.count(late)} of {units.plural(len(judged), 'step')}{': ' if some else ''}{some}."
 
 
 def _badness(row: RankRow) -> tuple[float, int]:

@@ -1,8 +1,9 @@
 import pytest
 from msgspec.structs import replace
 
+from nsys_triage.render.html import render_html
 from nsys_triage.render.views.ranks import nearest_rank, ranks_view
-from nsys_triage.result.model import RankRow
+from nsys_triage.result.model import RankRow, RankStep
 from tests.render import blocks, results
 from tests.render.blocks import MS
 
@@ -75,3 +76,30 @@ def test_an_assumption_is_said_once() -> None:
 
 def test_one_rank_has_no_section() -> None:
     assert ranks_view(results.baseline()) is None
+
+
+def step(index: int, last: int | None, wait_ns: int = 25) -> RankStep:
+    return RankStep(index=index, p50_ns=90, max_ns=100, wait_ns=wait_ns, last=last)
+
+
+def test_steps_of_all_ranks_with_their_waiting() -> None:
+    view = view_of([blocks.rank_row(n, 0) for n in (0, 1)], steps=[step(3, 1), step(4, 0)])
+    assert view.chart is not None
+    first, second = view.chart.bars
+    assert [(part.key, part.ns) for part in first.parts] == [("busy", 75), ("wait", 25)]
+    assert (first.first, second.first) == (3, 4)
+    assert view.late_in == "It comes last in 1 of 2 steps: 3."
+    none = view_of([blocks.rank_row(n, 0) for n in (0, 1)])
+    assert (none.chart, none.late_in) == (None, None)
+
+
+def test_runs_of_late_steps_are_joined() -> None:
+    late = [step(n, 1 if n not in {4, 9} else None if n == 9 else 0) for n in range(12)]
+    view = view_of([blocks.rank_row(n, 0) for n in (0, 1)], steps=late)
+    assert view.late_in == "It comes last in 10 of 11 steps: 0 to 3, 5 to 8, 10 to 11."
+
+
+def test_a_rank_that_is_not_clearly_late_gets_no_card() -> None:
+    ranks = replace(blocks.ranks(2), straggler_clear=False)
+    assert "is the <" not in render_html(results.baseline(ranks=ranks)).split('id="ranks"')[1][:1_500]
+    assert "Rank 1 is the <" in render_html(results.baseline(ranks=blocks.ranks(2)))
