@@ -13,7 +13,15 @@ from nsys_triage.metrics.capture_warnings import capture_warnings
 from nsys_triage.metrics.job_blocks import Blocks, blocks_of
 from nsys_triage.metrics.launches import failed_launches, launch_match
 from nsys_triage.metrics.measure import Measurement, measure
-from nsys_triage.metrics.rank_parts import RankPart, communicators, known_ranks, processes, rank_parts
+from nsys_triage.metrics.rank_parts import (
+    RANK_VARIABLES,
+    RankPart,
+    communicators,
+    environment_number,
+    known_ranks,
+    processes,
+    rank_parts,
+)
 from nsys_triage.metrics.ranks import Job, job_of, kernels_alike, ranks_block, shared_clock
 from nsys_triage.metrics.timeline import MARKS, build_timeline
 from nsys_triage.metrics.window import WindowRequest
@@ -24,6 +32,7 @@ from nsys_triage.result.model import (
     Counts,
     DroppedByReason,
     DroppedRows,
+    Excluded,
     Gpu,
     LaunchMatch,
     Ranks,
@@ -31,18 +40,27 @@ from nsys_triage.result.model import (
     Steps,
     Timeline,
     Verdict,
+    Window,
 )
 from nsys_triage.result.model import Warning as CaptureWarning
-from nsys_triage.rules.base import Found, Outcome
+from nsys_triage.rules.base import CAUSE_SHARE, Found, Outcome
 from nsys_triage.rules.job import RankOutcome, join_outcomes, ranks_of
-from nsys_triage.rules.registry import all_rules
+from nsys_triage.rules.registry import all_rules, rule_named
 from nsys_triage.rules.run import Failed, JobView, RuleSettings, run_rules, settle
 from nsys_triage.rules.verdict import judge
 from nsys_triage.trace.model import Trace
 from nsys_triage.trace.sqlite import load_trace
 
 Progress = Callable[[str, int | None], None]
+MOST_EXCLUDED = 8
+ALIKE = 0.1
+"""Of a rank's kernel time in kernels that all ranks run: with less, and no collective matched, it may be no job."""
 TIMELINE_RANKS = 8
+_NO_JOB = CaptureWarning(
+    id="unrelated-traces",
+    text="These traces have no collective and next to no kernel in common: they may not be of one job.",
+    advice="Make a report of each one, or judge them together with nsys-triage batch.",
+)
 RECORD_AGAIN = "nsys profile --trace=cuda,nvtx,osrt --output=job <your command>"
 
 
@@ -248,7 +266,7 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
         return msgspec.structs.replace(
             first, capture=msgspec.structs.replace(first.capture, files=[source.file for source in sources])
         )
-    job = job_of([part for r in read for part in r.parts])
+    job = job_of([part for r in read for part in r.parts], idle=[_own_rank(trace) for trace in idle])
     names = _gpu_names(job)
     gpus = _job_gpus(job, names)
     ranks = ranks_block(_renamed(job, names))
@@ -261,13 +279,17 @@ def _job(sources: Sequence[Source], window: WindowRequest, say: Progress, settin
     )
     job_rules = [rule for rule in all_rules() if rule.job]
     view = JobView(ranks, tuple(gpus), kernels_alike(job) if len(read) > 1 else None)
-    outcomes = _joined_outcomes(read, job, names) | run_rules(job_rules, last, settings, view)
+    outcomes = _joined_outcomes(read, job, names, settings) | run_rules(job_rules, last, settings, view)
     findings, checks = settle(outcomes)
+    capture = _job_capture(sources, read, idle, _shifts(job))
+    if len(read) > 1 and not ranks.matched_collectives and (view.alike or 0.0) < ALIKE:
+        warnings = sorted([*capture.warnings, _NO_JOB], key=lambda warning: warning.id)
+        capture = msgspec.structs.replace(capture, warnings=warnings)
     return Result(
         schema=SCHEMA,
         tool_version=__version__,
         status="ok",
-        capture=_job_capture(sources, read, idle, _shifts(job)),
+        capture=capture,
         gpus=gpus,
         kernels=kernels,
         launches=job_blocks.join_launches(blocks),
@@ -328,11 +350,15 @@ def _renamed(job: Job, names: dict[tuple[int, str], str]) -> Job:
         )
         for rank, part in job.parts.items()
     }
-    return Job(parts, job.source, job.notes, job.events)
+    return Job(parts, job.source, job.notes, job.events, job.idle)
+
+
+def _own_rank(trace: Trace) -> int | None:
+    return environment_number(trace.info.environment, RANK_VARIABLES)
 
 
 def _joined_outcomes(
-    read: Sequence[_Read], job: Job, names: dict[tuple[int, str], str]
+    read: Sequence[_Read], job: Job, names: dict[tuple[int, str], str], settings: RuleSettings
 ) -> dict[str, Outcome | Failed]:
     """Every rule's outcomes on the traces as one outcome."""
     joined = {}
@@ -347,7 +373,9 @@ def _joined_outcomes(
             )
             for index, ranks in _files_by_rank(job).items()
         ]
-        joined[rule] = join_outcomes(rows)
+        given = rule_named(rule)
+        least = settings.of(given).get("share", CAUSE_SHARE) if given is not None else CAUSE_SHARE
+        joined[rule] = join_outcomes(rows, least)
     return joined
 
 
@@ -374,24 +402,45 @@ def _job_capture(
 ) -> Capture:
     """The first file's capture with counts summed; the window from the least start to the greatest end."""
     captures = [r.capture for r in read]
+    without_work = [cannot_judge(trace).capture for trace in idle]
     windows = [(w, shift) for index, shift in shifts.items() if (w := captures[index].window) is not None]
     window = msgspec.structs.replace(
         windows[0][0],
         start_ns=min(w.start_ns + shift for w, shift in windows),
         end_ns=max(w.end_ns + shift for w, shift in windows),
+        excluded=_excluded(windows),
     )
     matches = [c.launch_match for c in captures if c.launch_match is not None]
     return msgspec.structs.replace(
         captures[0],
         files=[source.file for source in sources],
         window=window,
-        counts=_summed_counts([c.counts for c in captures]),
-        dropped_rows=_summed_drops([c.dropped_rows for c in captures]),
+        counts=_summed_counts([c.counts for c in (*captures, *without_work)]),
+        dropped_rows=_summed_drops([c.dropped_rows for c in (*captures, *without_work)]),
         launch_match=LaunchMatch(
             matched=sum(m.matched for m in matches), unmatched=sum(m.unmatched for m in matches)
         ),
         warnings=_joined_warnings([c.warnings for c in captures], idle),
     )
+
+
+def _excluded(windows: Sequence[tuple[Window, int]]) -> list[Excluded]:
+    """What was cut of any of the traces, each reason once; a part that one of them lost is said to be of that one."""
+    found: dict[str, list[Excluded]] = {}
+    for window, shift in windows:
+        for part in window.excluded:
+            moved = msgspec.structs.replace(part, start_ns=part.start_ns + shift, end_ns=part.end_ns + shift)
+            found.setdefault(part.reason, []).append(moved)
+    return [
+        Excluded(
+            start_ns=min(part.start_ns for part in same),
+            end_ns=max(part.end_ns for part in same),
+            reason=reason
+            if len(same) == len(windows)
+            else f"{reason} In {len(same)} of {len(windows)} traces.",
+        )
+        for reason, same in list(found.items())[:MOST_EXCLUDED]
+    ]
 
 
 def _summed_counts(counts: Sequence[Counts]) -> Counts:

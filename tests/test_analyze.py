@@ -477,3 +477,40 @@ def test_ranks_that_wait_in_mpi(tmp_path: Path, late_us: int, limiter: str) -> N
     assert ranks_of(result).straggler == 1
     finding = next((finding for finding in result.findings if finding.rule == "rank-imbalance"), None)
     assert finding is None or finding.causes == ["host_communication"]
+
+
+def test_traces_without_anything_in_common_may_be_no_job(tmp_path: Path) -> None:
+    one, other, alike = (tmp_path / f"{name}.sqlite" for name in "abc")
+    TraceBuilder().kernels(0, 4, every=100, length=50, name=GEMM).write(one)
+    TraceBuilder().kernels(0, 4, every=100, length=50, name="void mine(float*)").write(other)
+    TraceBuilder().kernels(0, 4, every=90, length=50, name=GEMM).write(alike)
+    assert "unrelated-traces" in {warning.id for warning in report([one, other], "all").capture.warnings}
+    assert "unrelated-traces" not in {warning.id for warning in report([one, alike], "all").capture.warnings}
+
+
+def test_rank_without_gpu_work_is_counted_and_not_missing(tmp_path: Path) -> None:
+    paths = write(training(4), tmp_path)[:2]
+    idle = TraceBuilder("2025.5.2").environment(RANK="2", WORLD_SIZE="4")
+    idle.api("cudaGetDevice_v3020", 1, 2).os_call("poll", 3, 4)
+    alone, all_three = (report([*paths, *more]) for more in ([], [idle.write(tmp_path / "rank2.sqlite")]))
+    assert ranks_of(all_three).missing == [3]
+    assert (all_three.capture.counts.api_calls or 0) - (alone.capture.counts.api_calls or 0) == 1
+
+
+def test_what_was_cut_of_one_rank_is_said(tmp_path: Path) -> None:
+    """Rank 1 loads a module before its steps; the other does not."""
+    paths = []
+    for rank in range(2):
+        trace = TraceBuilder("2025.5.2").environment(RANK=f"{rank}", WORLD_SIZE="2")
+        first = 1_000 + 60_000 * rank
+        if rank:
+            trace.kernel(1_000, 1_010, ADD).api("cuModuleLoadData", 1_100, 60_000)
+        for step in range(12):
+            at = first + 1_000 * step
+            trace.range(f"step {step}", at, at + 990).kernel(at + 10, at + 980, GEMM)
+        paths.append(trace.write(tmp_path / f"{rank}.sqlite"))
+    result = report(paths)
+    assert result.capture.window
+    (cut,) = result.capture.window.excluded
+    assert cut.reason.endswith("In 1 of 2 traces.")
+    assert (cut.start_ns, cut.end_ns) == (1_000_000, 61_000_000)

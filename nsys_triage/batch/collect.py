@@ -15,7 +15,7 @@ from nsys_triage.batch.tables import Tables
 from nsys_triage.ingest.files import whole_file
 from nsys_triage.render.fleet import render_fleet
 from nsys_triage.result.codec import decode
-from nsys_triage.result.model import Collectives, Result
+from nsys_triage.result.model import Result
 from nsys_triage.rules.gates import fired
 from nsys_triage.rules.verdict import Balance, balance, waits_dominate
 
@@ -28,13 +28,14 @@ class Collected:
 
     jobs: int = 0
     cannot_judge: int = 0
+    left_over: int = 0  # files of earlier runs that none of the jobs has
     failures: list[Failure] = field(default_factory=list)
     stopped: list[tuple[str, list[str]]] = field(default_factory=list)  # label of a job, what gates fired on
 
 
 def collect(ran: Ran, store: Store, gates: Sequence[str], progress: Progress) -> Collected:
     """Writes all tables and the page; each appears whole. Raises `OutputError` where one cannot be written."""
-    found = Collected(failures=list(ran.failures))
+    found = Collected(failures=list(ran.failures), left_over=store.left_over({job.name for job in ran.jobs}))
     fleet = Fleet()
     with Tables(store.folder) as tables:
         for count, job in enumerate(ran.jobs):
@@ -66,12 +67,15 @@ def _row(job: Job, store: Store, found: Collected) -> JobRow | None:
         reason = f"the result jobs/{job.name}.json cannot be read any more: remove it and run the same command again."
         found.failures.append(Failure(job.label, "internal", reason))
         return None
-    lost = balance(result.gpus, waits_dominate(_given_collectives(result)) and bool(result.ranks))
+    lost = lost_of(result)
     return JobRow(job, result, lost, at_stake_ns(result, lost))
 
 
-def _given_collectives(result: Result) -> Collectives | None:
-    return None if isinstance(result.collectives, msgspec.UnsetType) else result.collectives
+def lost_of(result: Result) -> Balance:
+    """What the job's GPUs lost and to what, as its verdict saw it."""
+    collectives = None if isinstance(result.collectives, msgspec.UnsetType) else result.collectives
+    ranks = None if isinstance(result.ranks, msgspec.UnsetType) else result.ranks
+    return balance(result.gpus, ranks is not None and waits_dominate(collectives, ranks))
 
 
 def at_stake_ns(result: Result, lost: Balance) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from nsys_triage.batch.messages import Failed, Outcome, Task, outcome_of, packed
 from nsys_triage.batch.task import run_packed
 from nsys_triage.errors import UsageError
+from nsys_triage.ingest.files import base_name
 
 _CONNECT_S: Final = 30
 _log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class DaskPool:
         where: dict[str, Any] = {"address": address} if address else {"scheduler_file": str(scheduler_file)}
         if scheduler_file is not None and not scheduler_file.is_file():
             raise UsageError(
-                f"--scheduler-file {scheduler_file.name} does not exist: start the scheduler with it first."
+                f"--scheduler-file {base_name(scheduler_file)} does not exist: start the scheduler with it first."
             )
         try:
             connect: Any = Client

@@ -133,6 +133,7 @@ def _line(row: JobRow, span: int) -> JobLine:
         busy_share=busy / span if span else None,
         at_stake_ns=row.at_stake_ns,
         also=len(row.job.also),
+        rules=sorted({finding.rule for finding in result.findings}),
     )
 
 

@@ -1,4 +1,7 @@
-"""What passes between the batch and the processes that work for it: plain data in MessagePack."""
+"""What passes between the batch and the processes that work for it: plain data in MessagePack.
+
+Paths are bytes, as in the file system: text in MessagePack is UTF-8, which the name of a file need not be.
+"""
 
 from typing import Final, Literal
 
@@ -18,15 +21,15 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 class Exporting(Struct, frozen=True, forbid_unknown_fields=True):
     """How reports are exported; it changes no result."""
 
-    nsys: str | None = None
-    cache_dir: str | None = None
+    nsys: bytes | None = None  # paths
+    cache_dir: bytes | None = None
     timeout_s: float | None = None
 
 
 class LookTask(Struct, frozen=True, tag="look"):
     """Find out what a file is. `export` has a report exported, to read which rank it is."""
 
-    place: str  # absolute path, or URL
+    place: bytes  # absolute path, or URL
     size_bytes: int
     version: str  # changes with the file: its time of change, or what a remote file system gives instead
     exporting: Exporting = Exporting()
@@ -36,7 +39,7 @@ class LookTask(Struct, frozen=True, tag="look"):
 class JobTask(Struct, frozen=True, tag="job"):
     """Analyse a trace, or the traces of a job's ranks."""
 
-    places: list[str]
+    places: list[bytes]
     options: Options
     exporting: Exporting = Exporting()
 

@@ -3,11 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from nsys_triage.batch.inputs import Found, Unreadable
 from nsys_triage.batch.messages import Failed, FailureKind, Looked, Options
 from nsys_triage.batch.ranks import Member, grouped, template
 from nsys_triage.batch.store import key_of, safe_name
+from nsys_triage.ingest.files import base_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +197,7 @@ def _label(team: Sequence[_File]) -> str:
     if len(team) == 1:
         return first.found.label
     folder, _, name = first.found.label.rpartition("/")
-    forms = {template(file.found.place.rpartition("/")[2], file.looked.rank or 0) for file in team}
+    forms = {template(base_name(Path(file.found.place)), file.looked.rank or 0) for file in team}
     form = forms.pop() if len(forms) == 1 else name
     return f"{folder}/{form}" if folder else form
 

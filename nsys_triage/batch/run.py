@@ -1,5 +1,7 @@
 """Looks at all files, makes the plan, and does what is to be done; what is done is kept at once."""
 
+import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +21,7 @@ from nsys_triage.batch.plan import (
 )
 from nsys_triage.batch.pool import Executor
 from nsys_triage.batch.store import Store, known
+from nsys_triage.units import plural
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many of it are done and how many there are."""
@@ -40,7 +43,7 @@ class Ran:
     """How a run ended."""
 
     jobs: list[Job]  # with a result
-    failures: list[Failure]
+    failures: list[Failure]  # of a part of an array: its own
     new: int = 0  # results made by this run
 
 
@@ -109,7 +112,9 @@ def _look(
 ) -> None:
     """Fills `outcomes` at `indices`."""
     tasks = [
-        LookTask(files[i].place, files[i].size_bytes, files[i].version, request.exporting, export)
+        LookTask(
+            os.fsencode(files[i].place), files[i].size_bytes, files[i].version, request.exporting, export
+        )
         for i in indices
     ]
     what = "exporting" if export else "looking"
@@ -147,13 +152,16 @@ def run_plan(plan: Plan, store: Store, executor: Executor, request: Request, pro
     mine = [job for job in plan.to_do if _in_shard(job, request.shard)]
     ran = Ran(
         jobs=[job for job in plan.jobs if job.key in plan.done],
-        failures=list(plan.failures),
+        failures=[row for row in plan.failures if _is_of_part(row, request.shard)],
     )
     total, count = len(mine), 0
     progress("analysing", 0, total)
     while mine:
         follow: list[Job] = []
-        tasks = [JobTask(list(job.places), request.options, request.exporting) for job in mine]
+        tasks = [
+            JobTask([os.fsencode(place) for place in job.places], request.options, request.exporting)
+            for job in mine
+        ]
         for position, outcome in executor.run(tasks):
             again = _settle(mine[position], outcome, store, request, ran)
             count += again is None
@@ -185,6 +193,11 @@ def _settle(job: Job, outcome: object, store: Store, request: Request, ran: Ran)
     return None
 
 
+def _is_of_part(failure: Failure, shard: tuple[int, int] | None) -> bool:
+    """Every part looks at all files; one that is bad counts in one part alone."""
+    return shard is None or zlib.crc32(failure.input.encode()) % shard[1] == shard[0]
+
+
 def _in_shard(job: Job, shard: tuple[int, int] | None) -> bool:
     return shard is None or int(job.key, 16) % shard[1] == shard[0]
 
@@ -201,11 +214,12 @@ def plan_lines(plan: Plan, *, most: int = 20) -> Iterator[str]:
     copies = sum(len(job.also) for job in plan.jobs)
     same = sum(len(job.same_run) for job in plan.jobs)
     yield (
-        f"{plan.files} files: {len(plan.jobs)} jobs ({len(ranks)} of several ranks),"
+        f"{plural(plan.files, 'file')}: {plural(len(plan.jobs), 'job')} ({len(ranks)} of several ranks),"
         f" {len(plan.done)} of them done already"
     )
     yield (
-        f"{copies} copies of the same content, {same} reports beside their exports,"
+        f"{plural(copies, 'copy', 'copies')} of the same content,"
+        f" {plural(same, 'report')} beside {'its export' if same == 1 else 'their exports'},"
         f" {len(unfinished)} unfinished, {len(bad)} bad"
     )
     rows = [

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ STATE: Final = ".nsys-triage"
 _LOOKED: Final = "looked.jsonl"
 _KEY_DIGITS: Final = 16
 _NAME: Final = re.compile(rf"(.+)-([0-9a-f]{{{_KEY_DIGITS}}})\.json")
+_FILE: Final = re.compile(rf"(.+-[0-9a-f]{{{_KEY_DIGITS}}})\.(?:json|html)")
 _MOST_NAME: Final = 80
 
 
@@ -120,6 +121,11 @@ class Store:
                 if match and f"{name[:-5]}.html" in there:
                     found[match[2]] = name[:-5]
         return found
+
+    def left_over(self, names: Set[str]) -> int:
+        """How many pages and results there are of other jobs than these, by name: of earlier runs."""
+        found = (_FILE.fullmatch(entry.name) for entry in os.scandir(self.jobs))
+        return sum(match is not None and match[1] not in names for match in found)
 
     def keep(self, name: str, done: Done) -> None:
         """Write a job's page and JSON, each whole or not at all, the JSON last. Raises `OutputError`."""

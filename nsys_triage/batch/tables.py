@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow.parquet as pq
 
@@ -19,10 +19,10 @@ _ROWS: Final = 4_096  # per row group
 class _Writer:
     """One table that is being written."""
 
-    def __init__(self, table: Table, path: Path) -> None:
+    def __init__(self, table: Table, file: BinaryIO) -> None:
         self._table = table
         self._rows: list[Any] = []
-        self._writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+        self._writer = pq.ParquetWriter(file, table.schema, compression="zstd")
 
     def add(self, rows: Iterable[Any]) -> None:
         """Add rows."""
@@ -53,7 +53,9 @@ class Tables:
         with ExitStack() as stack:
             for table in TABLES:
                 path = stack.enter_context(whole_file(self._folder / f"{table.name}.parquet", force=True))
-                self._writers[table.name] = _Writer(table, path)
+                # an open file: Arrow takes no path that is not UTF-8
+                file = stack.enter_context(path.open("wb"))
+                self._writers[table.name] = _Writer(table, file)
             self._stack = stack.pop_all()
         return self
 

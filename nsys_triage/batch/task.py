@@ -1,6 +1,7 @@
 """One piece of work: from a task to its outcome, in whatever process it runs. Errors are outcomes too."""
 
 import logging
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -93,8 +94,9 @@ def _kind(error: TriageError) -> FailureKind:
 
 def look(task: LookTask) -> Outcome:
     """What the file is, its content's identity and its rank. One that is still being written has failed as such."""
-    with remote.local_copy(task.place) as path:
-        local = not remote.is_url(task.place)
+    place = os.fsdecode(task.place)
+    with remote.local_copy(place) as path:
+        local = not remote.is_url(place)
         soon = unfinished.beside(path) if local else None
         if soon:
             return Failed("unfinished", soon)
@@ -105,7 +107,7 @@ def look(task: LookTask) -> Outcome:
             return Failed("unfinished", soon) if soon else Failed("input", str(error))
         if local:
             soon = unfinished.changed(path, task.size_bytes, task.version)
-        elif remote.version_of(task.place) != (task.size_bytes, task.version):
+        elif remote.version_of(place) != (task.size_bytes, task.version):
             soon = (
                 f"{base_name(path)} is still being written: run the same command again when it is complete."
             )
@@ -143,8 +145,8 @@ def _looked(path: Path, task: LookTask) -> Looked:
 
 def _settings(exporting: Exporting) -> ExportSettings:
     return ExportSettings(
-        nsys=Path(exporting.nsys) if exporting.nsys else None,
-        cache_dir=Path(exporting.cache_dir) if exporting.cache_dir else None,
+        nsys=Path(os.fsdecode(exporting.nsys)) if exporting.nsys else None,
+        cache_dir=Path(os.fsdecode(exporting.cache_dir)) if exporting.cache_dir else None,
         timeout_s=exporting.timeout_s,
     )
 
@@ -155,7 +157,7 @@ def _settings(exporting: Exporting) -> ExportSettings:
 def job(task: JobTask) -> Outcome:
     """The result as JSON and as a page. Where single ranks of several are to blame, the failure says which."""
     with ExitStack() as stack:
-        paths = [stack.enter_context(remote.local_copy(place)) for place in task.places]
+        paths = [stack.enter_context(remote.local_copy(os.fsdecode(place))) for place in task.places]
         sources, bad = _opened(paths, _settings(task.exporting))
         if bad:
             return _blamed(bad, len(paths))

@@ -1,6 +1,7 @@
 """`nsys-triage batch`: many traces at once, on this machine or on a Dask cluster, into one folder."""
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -205,11 +206,13 @@ def _request(
 
     thresholds = {f"{rule}.{name}": value for (rule, name), value in sorted(asked.thresholds.items())}
     exporting = Exporting(
-        nsys=str(nsys.absolute()) if nsys else None,
-        cache_dir=str(Cache.locate(cache_dir).folder),
+        nsys=os.fsencode(nsys.absolute()) if nsys else None,
+        cache_dir=os.fsencode(Cache.locate(cache_dir).folder),
         timeout_s=timeout,
     )
-    return Request(Options(asked.window, thresholds), exporting, group, force, shard)
+    # what is not UTF-8 becomes U+FFFD, as in the names that traces hold
+    window = os.fsencode(asked.window).decode("utf-8", "replace")
+    return Request(Options(window, thresholds), exporting, group, force, shard)
 
 
 @contextmanager
@@ -285,12 +288,19 @@ def _batch(
 
 
 def _end_of_part(ran: "Ran", shard: tuple[int, int], quiet: bool) -> int:
+    """Says how a part ended; returns the exit code."""
+    from nsys_triage.batch.plan import named
+
     failed = [row for row in ran.failures if row.kind != "unfinished"]
+    part = f"part {shard[0]} of {shard[1]}"
+    later = "a run without --shard tries again, and lists in failures.parquet and index.html what fails"
     if not quiet:
-        click.echo(
-            f"part {shard[0]} of {shard[1]}: {units.plural(ran.new, 'new result')},"
-            f" {units.plural(len(failed), 'input')} failed"
-        )
+        _say_failures("failed", [named(row) for row in failed], most=None)  # nothing else lists them yet
+        if failed:
+            click.echo(f"nsys-triage: {later}.", err=True)
+        click.echo(f"{part}: {units.plural(ran.new, 'new result')}; {len(failed)} of its own inputs failed")
+    elif failed:
+        click.echo(f"nsys-triage: {part}: {units.plural(len(failed), 'input')} failed: {later}.", err=True)
     return EXIT_SOME_FAILED if failed else 0
 
 
@@ -307,7 +317,17 @@ def _end(found: "Collected", ran: "Ran", store: "Store", quiet: bool) -> int:
         click.echo(
             f"{units.plural(found.jobs, 'job')}{cannot}, {ran.new} new; {len(failed)} failed, {len(unfinished)} skipped"
         )
-        click.echo(f"Page {store.folder / 'index.html'}")
+        if found.left_over:
+            belong = "belongs" if found.left_over == 1 else "belong"
+            files = units.plural(found.left_over, "file")
+            click.echo(f"{files} of earlier runs in jobs/ {belong} to no job on the page")
+        click.echo(f"Page {click.format_filename(store.folder / 'index.html')}")
+    elif failed:
+        click.echo(
+            f"nsys-triage: {units.plural(len(failed), 'input')} failed:"
+            " failures.parquet and index.html say which and why.",
+            err=True,
+        )
     if found.stopped:
         label, gates = found.stopped[0]
         more = f" and {len(found.stopped) - 1} more" if len(found.stopped) > 1 else ""
@@ -316,12 +336,12 @@ def _end(found: "Collected", ran: "Ran", store: "Store", quiet: bool) -> int:
     return EXIT_SOME_FAILED if failed else 0
 
 
-def _say_failures(what: str, texts: list[str]) -> None:
-    for text in texts[:_SHOWN]:
+def _say_failures(what: str, texts: list[str], most: int | None = _SHOWN) -> None:
+    for text in texts[:most]:
         click.echo(f"nsys-triage: {what}: {text}", err=True)
-    if len(texts) > _SHOWN:
+    if most is not None and len(texts) > most:
         click.echo(
-            f"nsys-triage: {what}: {len(texts) - _SHOWN} more, in failures.parquet and index.html", err=True
+            f"nsys-triage: {what}: {len(texts) - most} more, in failures.parquet and index.html", err=True
         )
 
 

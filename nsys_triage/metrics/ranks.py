@@ -45,6 +45,7 @@ class Job:
     source: Literal["environment", "assumed", "mixed"]
     notes: list[str]
     events: pl.DataFrame  # EVENTS
+    idle: tuple[int, ...] = ()  # ranks whose traces hold no GPU work
 
     @property
     def gpu_events(self) -> pl.DataFrame:
@@ -176,12 +177,12 @@ def clear_straggler(ranks: Ranks | None) -> int | None:
     return ranks.straggler if (ranks.straggler_votes_share or 0.0) >= MEANINGFUL_VOTES else None
 
 
-def job_of(parts: Sequence[RankPart]) -> Job:
-    """The parts of all traces as one job."""
+def job_of(parts: Sequence[RankPart], idle: Iterable[int | None] = ()) -> Job:
+    """The parts of all traces as one job; `idle` are the numbers of ranks whose traces hold no GPU work, if known."""
     ranked, source, notes = numbered(parts)
     events, uneven = match_collectives(ranked)
     notes += [*uneven, *_same_captures(ranked), *_about_worlds(ranked, source), *_residual(ranked, events)]
-    return Job(ranked, source, notes, events)
+    return Job(ranked, source, notes, events, tuple(rank for rank in idle if rank is not None))
 
 
 def _same_captures(parts: dict[int, RankPart]) -> list[str]:
@@ -271,7 +272,7 @@ def missing_ranks(job: Job) -> list[int]:
     if job.source == "assumed":
         return []
     size = max(worlds) if len(worlds) == 1 else max(job.parts, default=-1) + 1
-    return [rank for rank in range(size) if rank not in job.parts]
+    return [rank for rank in range(size) if rank not in job.parts and rank not in job.idle]
 
 
 def ranks_block(job: Job) -> Ranks:

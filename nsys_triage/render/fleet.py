@@ -13,6 +13,8 @@ from nsys_triage.result.model import BUSY_CAUSES
 TEMPLATE: Final = "fleet.html.j2"
 MOST_FAILURES: Final = 400
 _LONGEST_LABEL: Final = 90
+_SECOND_NS: Final = 1_000_000_000
+_USEFUL: Final = ("compute", "graph")  # of the busy causes; the others are waiting or moving of data
 FAILURE_NAMES: Final = {
     "input": "cannot be read",
     "export": "cannot be exported",
@@ -68,6 +70,7 @@ class JobLine:
     busy_share: float | None
     at_stake_ns: int
     also: int
+    rules: Sequence[str] = ()  # that found something
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,27 +135,38 @@ def render_fleet(view: FleetView) -> str:
         unfinished=sum(group.count for group in view.failures if group.kind == "unfinished"),
         longest=_LONGEST_LABEL,
         limiter_name=limiter_name,
-        gpu_time=lambda ns: text.glued(units.gpu_time(ns)),
+        gpu_time=lambda ns: text.glued(_gpu_time(ns)),
         failure_name=lambda kind: FAILURE_NAMES.get(kind, words.plain(kind)),
     )
 
 
-def _idle_ns(view: FleetView) -> int:
-    return sum(row.ns for row in view.causes if row.cause not in BUSY_CAUSES)
+def _gpu_time(ns: int) -> str:
+    """GPU time; less than a second of it in the units of plain time: 0.66 ms, not 0.00066 GPU-s."""
+    return units.time(ns) if 0 < ns < _SECOND_NS else units.gpu_time(ns)
+
+
+def _lost_ns(view: FleetView) -> int:
+    """GPU time idle, in exposed communication or in exposed copies: what the time at stake is a part of."""
+    return sum(row.ns for row in view.causes if row.cause not in _USEFUL)
 
 
 def _headline(view: FleetView) -> str:
-    """What most of the time is lost to, in one sentence."""
+    """How much of the time is lost, and which limiter has most of it: all as shares of one whole."""
     if not view.span_ns:
         return "No job could be judged." if view.jobs else "No job has a result yet."
-    idle, whole = _idle_ns(view), units.gpu_time(view.span_ns)
-    first = f"{units.gpu_time(idle)} of {whole} looked at were idle ({units.share(idle / view.span_ns)})"
-    lost = [row for row in view.limiters if row.at_stake_ns and row.limiter != "mixed"]
-    if not lost:
-        return f"{first}; nothing stands out as worth chasing."
-    top = lost[0]
-    stake = f"{units.gpu_time(top.at_stake_ns)} in {units.plural(top.jobs, 'job')}"
-    return f"{first}; most is at stake in {limiter_name(top.limiter)}: {stake}."
+    whole = f"the GPU time looked at ({_gpu_time(view.span_ns)})"
+    if not view.causes:
+        return f"How much of {whole} was lost is not known: none of it could be split by cause."
+    lost = units.share(_lost_ns(view) / view.span_ns)
+    first = f"{lost} of {whole} was lost: idle, or in communication and copies that nothing hides."
+    named = [row for row in view.limiters if row.at_stake_ns and row.limiter != "mixed"]
+    if not named:
+        return f"{first} Nothing stands out as worth chasing."
+    top = named[0]
+    stake = (
+        f"{units.share(top.at_stake_ns / view.span_ns)} of the GPU time, in {units.plural(top.jobs, 'job')}"
+    )
+    return f"{first} The limiter with most at stake is {limiter_name(top.limiter)}: {stake}."
 
 
 def _facts(view: FleetView) -> list[str]:

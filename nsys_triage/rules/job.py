@@ -55,15 +55,15 @@ def _joined_stake(outcomes: Sequence[RankOutcome]) -> Stake:
     )
 
 
-def join_outcomes(outcomes: Sequence[RankOutcome]) -> Outcome | Failed:
+def join_outcomes(outcomes: Sequence[RankOutcome], least_share: float = CAUSE_SHARE) -> Outcome | Failed:
     """One outcome for the job. `outcomes` are not empty.
 
-    A finding on some ranks is one of the job where most have it or where the job's GPUs lose 5 % to it; its text and
+    A finding on some ranks is one of the job where most have it or where the job's GPUs lose `least_share` to it; its text and
     numbers are those of the rank that loses most, and the title says which and how many.
     """
     found = [o for o in outcomes if isinstance(o.outcome, Found)]
     if found:
-        return _joined_finding(outcomes, found)
+        return _joined_finding(outcomes, found, least_share)
     failed = [o.outcome for o in outcomes if isinstance(o.outcome, Failed)]
     if failed:
         return failed[0]
@@ -72,12 +72,14 @@ def join_outcomes(outcomes: Sequence[RankOutcome]) -> Outcome | Failed:
         ranks, note = passed[0]
         if len(outcomes) == 1:
             return Passed(note)
-        return Passed(f"{note} ({ranks_of(ranks)}; passed {_how_many(len(passed), outcomes)})")
+        return Passed(f"{note.rstrip('.')} ({ranks_of(ranks)}; passed {_how_many(len(passed), outcomes)})")
     missing = [o.outcome for o in outcomes if isinstance(o.outcome, NotRun)]
     return missing[0]
 
 
-def _joined_finding(outcomes: Sequence[RankOutcome], found: Sequence[RankOutcome]) -> Outcome:
+def _joined_finding(
+    outcomes: Sequence[RankOutcome], found: Sequence[RankOutcome], least_share: float
+) -> Outcome:
     stake = _joined_stake(outcomes)
     worst, worst_found = max(
         ((o, o.outcome) for o in found if isinstance(o.outcome, Found)),
@@ -85,7 +87,7 @@ def _joined_finding(outcomes: Sequence[RankOutcome], found: Sequence[RankOutcome
     )
     mean = sum(o.span_ns for o in outcomes) / max(1, sum(o.gpus for o in outcomes))
     where = f"{ranks_of(worst.ranks)}; {_how_many(len(found), outcomes)}"
-    if len(found) <= MOST_RANKS * len(outcomes) and stake.high_ns < CAUSE_SHARE * mean:
+    if len(found) <= MOST_RANKS * len(outcomes) and stake.high_ns < least_share * mean:
         return Passed(
             f"{worst_found.title} ({where}), which is {units.share(stake.high_ns / mean if mean else 0)}"
             " of the job's GPU time."

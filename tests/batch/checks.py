@@ -1,5 +1,6 @@
 """What must hold of the output of a batch on a folder that `folders.make` made."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.batch.folders import Made
 
 def table(out: Path, name: str) -> list[dict[str, Any]]:
     """The rows of a table."""
-    rows: list[dict[str, Any]] = pq.read_table(out / f"{name}.parquet").to_pylist()
+    rows: list[dict[str, Any]] = pq.read_table(io.BytesIO((out / f"{name}.parquet").read_bytes())).to_pylist()
     return rows
 
 

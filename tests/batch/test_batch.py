@@ -106,20 +106,22 @@ def test_what_is_new_changed_or_asked_for_otherwise_is_done(tmp_path: Path) -> N
     out = tmp_path / "out"
 
     def new(*more: str) -> str:
-        code, said, err = batch(small.folder, "-o", out, *more)
+        code, said, err = batch(small.folder, "-o", out, "--jobs", "1", *more)
         assert code == 0, err
-        return said.partition(" new")[0].rpartition(", ")[2] + f" of {len(table(out, 'metrics'))}"
+        left = [line.split()[0] for line in said.splitlines() if "files of earlier runs in jobs/" in line]
+        made = said.partition(" new")[0].rpartition(", ")[2]
+        return f"{made} of {len(table(out, 'metrics'))}, {' '.join(left) or 'none'} left over"
 
-    assert new() == "3 of 3"
+    assert new() == "3 of 3, none left over"
     folders.launching().write(small.folder / "new.sqlite")
-    assert new() == "1 of 4"
+    assert new() == "1 of 4, none left over"
     folders.variant(small.folder / "new.sqlite", tmp_path / "changed.sqlite", 5).replace(
         small.folder / "new.sqlite"
     )
-    assert new() == "1 of 4"
-    assert new("--threshold", "host-sync.share=0.5") == "4 of 4"
-    assert new() == "0 of 4"
-    assert new("--force") == "4 of 4"
+    assert new() == "1 of 4, 2 left over"  # page and result of what was there before
+    assert new("--threshold", "host-sync.share=0.5") == "4 of 4, 10 left over"
+    assert new() == "0 of 4, 10 left over"
+    assert new("--force") == "4 of 4, 10 left over"
 
 
 def test_a_damaged_rank_costs_itself_alone(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_a_damaged_rank_costs_itself_alone(tmp_path: Path) -> None:
         folders.rank(number, 3).write(folder / f"r{number}.sqlite")
     folders.spoil(folder / "r1.sqlite", "CUPTI_ACTIVITY_KIND_KERNEL")
     for _ in range(2):  # the second time it is tried again, and the rest is done
-        code, _, _ = batch(folder, "-o", out)
+        code, _, _ = batch(folder, "-o", out, "--jobs", "1")
         assert code == 4
         (row,) = table(out, "metrics")
         assert row["inputs"] == ["r0.sqlite", "r2.sqlite"]
@@ -143,9 +145,37 @@ def test_a_damaged_file_and_its_copy_are_both_listed(tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("a.sqlite", "b.sqlite"):
         BAD["damaged"][1](folder / name)
-    assert batch(folder, "-o", out)[0] == 4
+    # the one line that is an error, with -q too
+    assert batch(folder, "-o", out, "-q") == (
+        4,
+        "",
+        "nsys-triage: 2 inputs failed: failures.parquet and index.html say which and why.\n",
+    )
     assert [row["input"] for row in table(out, "failures")] == ["a.sqlite", "b.sqlite"]
     assert table(out, "metrics") == []
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    folder, out = tmp_path / "traces", tmp_path / os.fsdecode(b"out\xe9")
+    folder.mkdir()
+    folders.busy().write(folder / os.fsdecode(b"caf\xe9.sqlite"))
+    (folder / os.fsdecode(b"caf\xe8.sqlite")).write_bytes(b"")
+    for number in range(2):
+        folders.rank(number, 2).write(folder / os.fsdecode(b"r\xe9%d.sqlite" % number))
+    code, said, err = batch(folder / "*", folder, "-o", out, "--dry-run")
+    assert code == 0, err
+    assert "4 files: 2 jobs (1 of several ranks)" in said and "r\ufffd*.sqlite (2 ranks)" in said
+    code, said, err = batch(folder, "-o", out)
+    assert code == 4, err
+    assert "2 jobs, 2 new; 1 failed" in said and "/out\ufffd/index.html" in said
+    assert {row["label"]: row["inputs"] for row in table(out, "metrics")} == {
+        "caf\ufffd.sqlite (2)": ["caf\ufffd.sqlite (2)"],
+        "r\ufffd*.sqlite": ["r\ufffd0.sqlite", "r\ufffd1.sqlite"],
+    }
+    assert [row["input"] for row in table(out, "failures")] == ["caf\ufffd.sqlite (1)"]
+    for path in (*out.glob("jobs/*"), out / "index.html"):
+        assert "\ufffd" in path.read_text(encoding="utf-8")
+        assert path.name.isascii()
 
 
 def test_unfinished_files_are_skipped_and_said(tmp_path: Path) -> None:
@@ -163,10 +193,19 @@ def test_unfinished_files_are_skipped_and_said(tmp_path: Path) -> None:
 
 
 def test_parts_of_an_array_do_all_together(tmp_path: Path) -> None:
-    small, out = folders.make(tmp_path / "traces", 8, bad=1), tmp_path / "out"
+    small, out = folders.make(tmp_path / "traces", 8, bad=3), tmp_path / "out"
+    named, counted = [], 0
     for part in range(2):
-        assert batch(small.folder, "-o", out, "--shard", f"{part}/2")[0] == 4
+        code, said, err = batch(small.folder, "-o", out, "--jobs", "1", "--shard", f"{part}/2")
+        lines = [line for line in err.splitlines() if line.startswith("nsys-triage: failed: ")]
+        assert said.startswith(f"part {part} of 2: ")
+        assert f"; {len(lines)} of its own inputs failed" in said
+        assert code == (4 if lines else 0)
+        assert ("a run without --shard" in err) == bool(lines)
+        named += [bad for bad in small.bad for line in lines if bad in line]
+        counted += len(lines)
         assert not (out / "index.html").exists()
+    assert counted == 3 and sorted(named) == sorted(small.bad)  # each in one part alone
     code, said, _ = batch(small.folder, "-o", out)
     assert (code, "0 new" in said) == (4, True)
     check(out, small)

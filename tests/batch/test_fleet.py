@@ -1,14 +1,19 @@
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
-from nsys_triage.batch.collect import at_stake_ns
+from nsys_triage.analyze import analyze
+from nsys_triage.batch.collect import at_stake_ns, lost_of
 from nsys_triage.batch.fleet import OUTLIERS, WORST, Fleet
 from nsys_triage.batch.plan import Failure
+from nsys_triage.ingest import Source
+from nsys_triage.metrics.window import parse_window
 from nsys_triage.render.fleet import render_fleet
 from nsys_triage.result.model import IDLE_CAUSES, Result, Verdict
 from nsys_triage.rules.verdict import balance
 from tests.batch.test_tables import row_of
+from tests.builders.trace import TraceBuilder
 from tests.render import results
 from tests.render.pages import parse
 
@@ -57,6 +62,23 @@ def test_at_stake_is_what_the_limiter_lost() -> None:
     assert at_stake_ns(limited(result, first.limiter), lost) == first.ns > 0
     assert at_stake_ns(limited(result, "mixed"), lost) == lost.lost_ns
     assert at_stake_ns(limited(result, "compute"), lost) == 0
+
+
+def test_the_causes_of_a_job_are_those_of_its_verdict(tmp_path: Path) -> None:
+    """With MPI the ranks alone say that most of the communication is waiting."""
+    sources = []
+    for rank, length in enumerate((300, 800)):
+        trace = TraceBuilder("2025.5.2").environment(OMPI_COMM_WORLD_RANK=f"{rank}", OMPI_COMM_WORLD_SIZE="2")
+        for step in range(6):
+            at = 1_000 * step
+            trace.kernel(at, at + length).mpi("MPI_Allreduce", at + length + 5, at + 900)
+        path = trace.write(tmp_path / f"{rank}.sqlite")
+        sources.append(Source(path, path.name, "sqlite", None, filtered=False))
+    result = analyze(sources, parse_window("all"))
+    assert result.verdict.limiter == "imbalance"
+    lost = lost_of(result)
+    (waiting,) = (c for c in lost.candidates if c.limiter == "imbalance")
+    assert at_stake_ns(result, lost) == waiting.ns < lost.lost_ns
 
 
 def test_an_outlier_is_far_from_many() -> None:

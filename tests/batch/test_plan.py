@@ -1,8 +1,10 @@
+from dataclasses import replace
 from typing import Any
 
 from nsys_triage.batch.inputs import Found
 from nsys_triage.batch.messages import Failed, Looked, Options
 from nsys_triage.batch.plan import Failure, Plan, blamed, failures_of, make_plan, merged, named, without
+from nsys_triage.batch.run import plan_lines
 
 
 def found(label: str, version: str = "5", size: int = 10) -> Found:
@@ -63,6 +65,15 @@ def test_ranks_are_one_job_unless_they_are_not_wanted_so() -> None:
     assert len(plan(*files, group=False).jobs) == 2
 
 
+def test_the_label_of_ranks_is_safe_to_print() -> None:
+    files = [
+        (replace(file, place=f"/data/x/r\udce9\x1b{number}.sqlite"), looked)
+        for number, (file, looked) in enumerate(ranks("x", "1", "2"))
+    ]
+    (job,) = plan(*files).jobs
+    assert job.label == "x/r\ufffd\ufffd*.sqlite"
+
+
 def test_a_copy_of_a_rank_and_a_copy_of_a_job() -> None:
     lone = found("a/rank1.sqlite"), seen("2", ranks_read=True, rank=1, world_size=2)
     (job,) = plan(lone, *ranks("x", "1", "2"), *ranks("y", "1", "2")).jobs
@@ -118,3 +129,11 @@ def test_two_jobs_that_come_down_to_one() -> None:
     rests = [rest for job in (two, one) if (rest := without(job, {1: "bad"}, Options(), {}))]
     (job,) = merged(rests)
     assert (job.label, job.inputs, job.also) == ("x/rank*.sqlite", ("x/rank0.sqlite",), ("y/rank0.sqlite",))
+
+
+def test_the_plan_in_words() -> None:
+    made = plan((found("a.sqlite"), seen("1")), (found("b.sqlite"), seen("1")))
+    first, second, *rest = plan_lines(made)
+    assert first == "2 files: 1 job (0 of several ranks), 0 of them done already"
+    assert second == "1 copy of the same content, 0 reports beside their exports, 0 unfinished, 0 bad"
+    assert rest == ["to do      a.sqlite (also as b.sqlite)"]

@@ -28,8 +28,8 @@ KILLS_ITS_PARENT = "kill -KILL $PPID\nsleep 5"
 
 
 def job(*paths: Path, nsys: Path | None = None, cache: Path | None = None) -> JobTask:
-    exporting = Exporting(str(nsys) if nsys else None, str(cache) if cache else None)
-    return JobTask([str(path) for path in paths], Options(), exporting)
+    exporting = Exporting(os.fsencode(nsys) if nsys else None, os.fsencode(cache) if cache else None)
+    return JobTask([os.fsencode(path) for path in paths], Options(), exporting)
 
 
 def outcomes(tasks: list[Task], budget: Budget = ENOUGH, jobs: int = 1) -> list[Outcome]:
@@ -50,7 +50,7 @@ def test_results_and_looks(good: Path, tmp_path: Path) -> None:
     first, second, third = outcomes(
         [
             job(good),
-            LookTask(str(good), status.st_size, str(status.st_mtime_ns)),
+            LookTask(os.fsencode(good), status.st_size, str(status.st_mtime_ns)),
             job(folders.no_gpu_work().write(tmp_path / "b")),
         ],
         jobs=2,
@@ -93,10 +93,12 @@ def test_an_input_that_takes_too_long_is_ended_with_all_it_started(
     report = tmp_path / "job.nsys-rep"
     report.write_bytes(REPORT_2023)
     fake.hangs()
-    late, other = outcomes(
-        [job(report, nsys=fake.path, cache=tmp_path / "c"), job(good)], Budget(ENOUGH.memory_bytes, 15.0)
-    )
-    assert isinstance(late, Failed) and late.kind == "timeout" and "15 s" in late.reason
+    with LocalPool(1, Budget(ENOUGH.memory_bytes, 6.0)) as running:
+        coming = running.run([job(report, nsys=fake.path, cache=tmp_path / "c"), job(good)])
+        (_, late) = next(coming)
+        running.budget = ENOUGH
+        ((_, other),) = coming
+    assert isinstance(late, Failed) and late.kind == "timeout" and "6 s" in late.reason
     assert isinstance(other, Done)
     assert_gone(fake.pids())
 

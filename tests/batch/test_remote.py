@@ -1,3 +1,4 @@
+import os
 import zipfile
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def test_a_trace_in_an_archive_is_looked_at(tmp_path: Path) -> None:
         archive.write(tmp_path / "job.sqlite", "runs/job.sqlite")
     (file,) = find([f"zip://runs/*.sqlite::file://{tmp_path}/all.zip"])[0]
     assert file.label == "job.sqlite"
-    seen = look(LookTask(file.place, file.size_bytes, file.version))
-    local = look(LookTask(str(tmp_path / "job.sqlite"), *_state(tmp_path / "job.sqlite")))
+    seen = look(LookTask(os.fsencode(file.place), file.size_bytes, file.version))
+    local = look(LookTask(os.fsencode(tmp_path / "job.sqlite"), *_state(tmp_path / "job.sqlite")))
     assert isinstance(seen, Looked) and seen == local
 
 

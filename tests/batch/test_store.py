@@ -81,3 +81,13 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
         pass
     with store.locked("all"), store.locked("0-2"):
         pass
+
+
+def test_files_of_other_jobs_are_counted_and_left(tmp_path: Path) -> None:
+    store = opened(tmp_path / "out")
+    for name in ("a-0123456789abcdef", "b-0123456789abcde0"):
+        store.keep(name, Done(b"{}", b"<p>"))
+    (store.jobs / "notes.html").write_text("the user's own")
+    assert store.left_over({"a-0123456789abcdef", "b-0123456789abcde0"}) == 0
+    assert store.left_over({"a-0123456789abcdef"}) == 2
+    assert len(list(store.jobs.iterdir())) == 5

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tests.tools.small_files import REPORT_2023, make_export
 
 def look(path: Path, size: int | None = None) -> Failed:
     status = path.stat()
-    seen = run(LookTask(str(path), status.st_size if size is None else size, str(status.st_mtime_ns)))
+    seen = run(LookTask(os.fsencode(path), status.st_size if size is None else size, str(status.st_mtime_ns)))
     assert isinstance(seen, Failed)
     return seen
 

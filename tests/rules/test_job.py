@@ -158,7 +158,7 @@ def test_a_rule_that_raised_anywhere_failed() -> None:
 def test_passed_says_where_and_on_how_many() -> None:
     assert join_outcomes(
         on(NotRun("calls"), Passed("2 % of the time."), Passed("3 % of the time."))
-    ) == Passed("2 % of the time. (rank 1; passed on 2 of 3 ranks)")
+    ) == Passed("2 % of the time (rank 1; passed on 2 of 3 ranks)")
 
 
 def test_not_run_where_no_rank_could() -> None:
@@ -186,3 +186,11 @@ def test_one_trace_alone() -> None:
 )
 def test_which_ranks(ranks: tuple[int, ...], text: str) -> None:
     assert ranks_of(ranks) == text
+
+
+def test_the_threshold_of_the_user_counts_for_the_job_too() -> None:
+    # one of four ranks loses 40 of its 1 000 us: 1 % of the job
+    rows = on(*[Passed("fine")] * 3, found(40_000))
+    assert isinstance(join_outcomes(rows), Passed)
+    assert isinstance(join_outcomes(rows, 0.0100001), Passed)
+    assert isinstance(join_outcomes(rows, 0.01), Found)
