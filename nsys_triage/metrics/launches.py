@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 
 from nsys_triage.intervals import covered
-from nsys_triage.metrics.api_names import LAUNCH
+from nsys_triage.metrics.api_names import GRAPH_LAUNCH, KERNEL_LAUNCH, LAUNCH
 from nsys_triage.metrics.histogram import nearest_rank
 from nsys_triage.metrics.window import Window
 from nsys_triage.metrics.work import COMMUNICATION, COMPUTE, GRAPH, Workload
@@ -32,6 +32,21 @@ def failed_launches(workload: Workload) -> int:
     )
     calls = workload.calls.with_row_index("call").filter(failed.fill_null(value=False))
     return calls.join(workload.work.select("call").drop_nulls(), on="call", how="anti").height
+
+
+def launches_without_work(workload: Workload) -> tuple[int, int]:
+    """Successful kernel launches of the capture without a kernel, and all of them.
+
+    Processes that launch graphs are left out: what is launched while a graph is captured runs with the graph.
+    """
+    with_graphs = workload.calls.filter((pl.col("group") & GRAPH_LAUNCH) > 0)["pid"].unique()
+    calls = workload.calls.filter(
+        ((pl.col("group") & KERNEL_LAUNCH) > 0)
+        & (pl.col("return_value").fill_null(0) == 0)
+        & ~pl.col("pid").is_in(with_graphs.implode())
+    )
+    work = workload.work.select("pid", "correlation").drop_nulls()
+    return calls.join(work, on=["pid", "correlation"], how="anti").height, calls.height
 
 
 def launched_work(workload: Workload) -> pl.DataFrame:

@@ -58,8 +58,8 @@ def _joined_stake(outcomes: Sequence[RankOutcome]) -> Stake:
 def join_outcomes(outcomes: Sequence[RankOutcome], least_share: float = CAUSE_SHARE) -> Outcome | Failed:
     """One outcome for the job. `outcomes` are not empty.
 
-    A finding on some ranks is one of the job where most have it or where the job's GPUs lose `least_share` to it; its text and
-    numbers are those of the rank that loses most, and the title says which and how many.
+    A finding on some ranks is one of the job where most have it or where the job's GPUs lose `least_share` to it; its
+    text and numbers are those of the rank that loses most, and the title says which and how many.
     """
     found = [o for o in outcomes if isinstance(o.outcome, Found)]
     if found:

@@ -170,7 +170,7 @@ def judge(
         )
         action = _action(first.limiter, findings)
     else:
-        sentence = _sentence(limiter, found, ranks)
+        sentence = _sentence(limiter, found, ranks, gpus)
         action = _action(limiter, findings)
     if failed_launches:
         what = units.plural(failed_launches, "kernel launch", "kernel launches")
@@ -185,8 +185,12 @@ def judge(
     return Verdict(limiter=limiter, sentence=sentence, next_action=action)
 
 
-def _sentence(limiter: Limiter, found: Balance, ranks: Ranks | None) -> str:
+def _sentence(limiter: Limiter, found: Balance, ranks: Ranks | None, gpus: Sequence[Gpu]) -> str:
     share = units.share(found.candidates[0].ns / found.span_ns)
+    if limiter == "input_pipeline" and any(gpu.exposed_input_copy_ns for gpu in gpus):
+        return f"The GPU waits for input, or for the copies of it, {share} of the time."
+    if limiter == "copy" and not any(entry.cause == "copy" for gpu in gpus for entry in gpu.ledger or []):
+        return f"Memsets that nothing hides take {share} of the time."
     late = clear_straggler(ranks)  # which rank comes last by chance is no reason to blame it
     if limiter == "imbalance" and ranks is not None and late is not None:
         reason = f" {ranks.straggler_reason}" if isinstance(ranks.straggler_reason, str) else ""

@@ -127,3 +127,15 @@ def test_assumed_gpus_are_said_where_there_are_several(tmp_path: Path) -> None:
 def test_without_device_work_only_the_file_is_judged(tmp_path: Path) -> None:
     builder = TraceBuilder("2023.4.4").api("cudaGraphLaunch_v10000", 10, 20).environment({"HF_TOKEN": "hush"})
     assert list(warnings(builder, tmp_path, work=False)) == ["private-data-in-file"]
+
+
+@pytest.mark.parametrize(("lost", "warned"), [(19, False), (20, True)])
+def test_launches_that_succeeded_have_kernels(tmp_path: Path, lost: int, warned: bool) -> None:
+    builder = TraceBuilder("2025.5.2").kernels(0, 100, every=100, length=50)
+    for n in range(lost):
+        builder.api("cudaLaunchKernel_v7000", 20_000 + n, 20_000.5 + n)
+        builder.api("cudaLaunchKernel_v7000", 30_000 + n, 30_000.5 + n, result=700)
+    assert ("kernels-missing" in warnings(builder, tmp_path)) is warned
+    # captured into a graph, they run with it
+    builder.graph(40_000, 41_000)
+    assert "kernels-missing" not in warnings(builder, tmp_path)

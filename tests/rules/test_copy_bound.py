@@ -78,3 +78,12 @@ def test_advice_fits_the_kind(tmp_path: Path) -> None:
 
 def test_no_copies_pass(tmp_path: Path) -> None:
     assert isinstance(outcome(RULE, TraceBuilder().kernel(0, 1000), tmp_path), Passed)
+
+
+def test_memsets_alone_get_advice_about_memsets(tmp_path: Path) -> None:
+    builder = TraceBuilder().kernel(0, 100)
+    for n in range(10):
+        builder.memset(200 + 200 * n, 380 + 200 * n).kernel(385 + 200 * n, 398 + 200 * n)
+    found = outcome("copy-bound", builder, tmp_path)
+    assert isinstance(found, Found)
+    assert found.actions[0].startswith("Clear memory less often")

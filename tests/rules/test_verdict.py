@@ -210,7 +210,7 @@ def test_one_sentence_with_its_number() -> None:
     said = verdict(gpu(host_sync=250, launch=20)).sentence
     assert said == "The GPU runs dry while the host waits for it: synchronising calls cost 25 % of the time."
     assert verdict(gpu(input_pipeline=500, copy=240, input_copies=240)).sentence == (
-        "The GPU waits for input 74 % of the time."
+        "The GPU waits for input, or for the copies of it, 74 % of the time."
     )
 
 

@@ -40,6 +40,9 @@ _ADVICE: Final = {
         "Checkpoint from a second buffer or another thread, so that computing goes on.",
     ),
     "peer_to_peer": ("Exchange with the neighbour on a stream of its own while the inner part computes.",),
+    "memset": (
+        "Clear memory less often, or in the kernel that writes it; one cudaMemsetAsync for all of a step's buffers.",
+    ),
     "device_to_device": (
         "Avoid copies inside the device: write kernels' results where they are needed, fuse, use views and strides.",
     ),
