@@ -28,7 +28,7 @@ Examples:
 A folder holds repeats, one file each, which show how much two runs of the
 same program differ. Its files are taken as the ranks of one job where each
 was recorded with a WORLD_SIZE above 1 and another RANK; folders in it are
-runs. The page says what was assumed.
+runs. Copies of one capture count once. The page says what was assumed.
 
 \b
 Exit codes: 0 done; 1 --fail-on-regression stopped it; 2 wrong usage, a
@@ -81,8 +81,9 @@ class Percent(click.ParamType[float]):
     "threshold",
     type=Percent(),
     metavar="PERCENT",
-    help="End with exit code 1 where a step takes that much more time, or without steps the same launches; with 3 "
-    "where noise or the inputs leave it open. All outputs are written all the same.",
+    help="End with exit code 1 where a step takes that much more time or keeps the GPU busy that much longer, or "
+    "without steps the same launches take more: the measured change decides, where its whole interval lies above 0. "
+    "End with 3 where noise or the inputs leave it open. All outputs are written all the same.",
 )
 @window_option
 @export_options

@@ -7,14 +7,14 @@ from typing import Final, Literal
 import msgspec
 
 from nsys_triage import __version__
-from nsys_triage.compare.changes import causes, idle_time, span_change, step_time
+from nsys_triage.compare.changes import causes, idle_time, span_change, step_busy, step_time
 from nsys_triage.compare.comparability import comparability, same_steps
 from nsys_triage.compare.findings import compare_findings
 from nsys_triage.compare.kernels import Scale, compare_kernels
 from nsys_triage.compare.measures import measures
 from nsys_triage.compare.noise import mean
 from nsys_triage.compare.numbers import Numbers, given
-from nsys_triage.compare.verdict import Changes, gate, verdict
+from nsys_triage.compare.verdict import Changes, gate, other_work, verdict, with_busy
 from nsys_triage.result.codec import encode
 from nsys_triage.result.compare_model import (
     SCHEMA,
@@ -57,19 +57,20 @@ def compare(before: SideInput, after: SideInput, threshold: float | None = None)
     Sides of the same content are `identical`; a side without a run that can be judged gives `cannot_judge`.
     """
     runs = [[Numbers(result) for result in side.results] for side in (before, after)]
-    judged = [[run for run in side if run.judged] for side in runs]
+    judged = [_apart([run for run in side if run.judged]) for side in runs]
     sides = _side(before, runs[0], judged[0]), _side(after, runs[1], judged[1])
     sides = _lost_ranks(*sides, judged[0], judged[1])
     if not judged[0] or not judged[1]:
         return _unjudged(sides, judged, threshold)
     same, in_all = _identical(before, after)
-    notes = [*before.notes, *after.notes]
+    notes = [*before.notes, *after.notes, *_copies(before, runs[0]), *_copies(after, runs[1])]
     if same and not in_all:
         notes.append(Note(id="same-capture", level="info", text=SAME_CAPTURE))
     found = _compared(sides, judged[0], judged[1], same, notes)
     if threshold is None:
         return found
-    return msgspec.structs.replace(found, gate=gate(threshold, found.verdict, _metric(found), found.whole))
+    decided = gate(threshold, found.verdict, _metric(found), found.whole)
+    return msgspec.structs.replace(found, gate=with_busy(decided, found.step_busy, found.verdict))
 
 
 def _metric(comparison: Comparison) -> TimeChange | None:
@@ -85,11 +86,33 @@ def _identical(before: SideInput, after: SideInput) -> tuple[bool, bool]:
     """
     found = []
     for of in (_measured, _content):
-        contents = [sorted(of(result) for result in side.results) for side in (before, after)]
+        contents = [sorted({of(result) for result in side.results}) for side in (before, after)]
         found.append(contents[0] == contents[1])
     models = [{gpu.name for r in side.results for gpu in r.gpus if gpu.name} for side in (before, after)]
     other_gpu = bool(models[0] and models[1]) and models[0] != models[1]
     return found[0] and not other_gpu, found[1]
+
+
+def _apart(runs: Sequence[Numbers]) -> list[Numbers]:
+    """The runs without copies of one another: no two runs of a job are alike to the nanosecond."""
+    return list({_measured(run.result): run for run in reversed(runs)}.values())[::-1]
+
+
+def _copies(side: SideInput, runs: Sequence[Numbers]) -> list[Note]:
+    """That runs of a side are copies of one another, in which there is no noise."""
+    names: dict[bytes, list[str]] = {}
+    for run, files in zip(runs, side.files, strict=True):
+        if run.judged:
+            names.setdefault(_measured(run.result), []).append(files[0] if files else side.name)
+    found = []
+    for same in names.values():
+        if len(same) > 1:
+            text = (
+                f"{len(same)} of the {len(runs)} runs of {side.name} are copies of one capture ({', '.join(same[:3])}"
+                f"{', ...' if len(same) > 3 else ''}): they count once, and tell nothing about noise."
+            )
+            found.append(Note(id="copies", level="limited", text=text))
+    return found
 
 
 def _measured(result: Result) -> bytes:
@@ -121,7 +144,8 @@ def _unjudged(
         schema=SCHEMA, tool_version=__version__, status="cannot_judge", basis="second", before=sides[0],
         after=sides[1], comparability=able, verdict=result, step_time=None, outside_steps=None, whole=None,
         causes=[], kernels=None, measures=[], findings=[],
-        gate=None if threshold is None else gate(threshold, result, None, None), idle_time=None,
+        gate=None if threshold is None else gate(threshold, result, None, None), idle_time=None, step_busy=None,
+        idle_in_steps=None,
     )  # fmt: skip
 
 
@@ -137,24 +161,29 @@ def _compared(
     step = step_time(before, after) if stepwise else None
     reference = step.before_ns if step else 1_000_000_000
     by_cause = causes(before, after, stepwise, reference)
-    idle = idle_time(before, after, stepwise, reference)
+    idle, idle_in_steps = idle_time(before, after, stepwise, reference)
     kernels = compare_kernels(before, after, _scale(before, after, stepwise))
     others = measures(before, after, stepwise, reference)
-    findings = compare_findings(middle(before), middle(after), by_cause, step, stepwise)
+    comparable = able.grade != "poor" and (step is not None or not other_work(kernels))
+    findings = compare_findings(middle(before), middle(after), by_cause, step, stepwise, comparable)
     whole = _whole(before, after)
     outside = None
     if stepwise:
         outside = span_change([r.outside_steps_ns for r in before], [r.outside_steps_ns for r in after])
-    changes = Changes(stepwise, step, whole, outside, idle, by_cause, kernels, others, findings)
+    changes = Changes(
+        stepwise, step, whole, outside, idle_in_steps or idle, by_cause, kernels, others, findings, comparable
+    )
     result = verdict(able, changes, sides)
     if same:
         sentence = "Both sides are identical."
         result = CompareVerdict(outcome="identical", metric=result.metric, sentence=sentence, details=[])
+    busy = step_busy(before, after) if stepwise else None
     return Comparison(
         schema=SCHEMA, tool_version=__version__, status="identical" if same else "compared",
         basis="step" if stepwise else "second", before=sides[0], after=sides[1], comparability=able, verdict=result,
-        step_time=step, outside_steps=outside, whole=whole, idle_time=idle, causes=by_cause, kernels=kernels,
-        measures=others, findings=findings, gate=None,
+        step_time=step, outside_steps=outside, whole=whole, idle_time=idle, idle_in_steps=idle_in_steps,
+        causes=by_cause, kernels=kernels,
+        measures=others, findings=findings, gate=None, step_busy=busy,
     )  # fmt: skip
 
 

@@ -47,9 +47,17 @@ def time_change(before: float, after: float, noise: Interval | None, reference: 
 
 def step_time(before: Sequence[Numbers], after: Sequence[Numbers]) -> TimeChange:
     """The mean duration of a steady step, mean of the runs."""
-    sides = [[run.step_time for run in side] for side in (before, after)]
+    return _per_step([[run.step_time for run in side] for side in (before, after)], "step time")
+
+
+def step_busy(before: Sequence[Numbers], after: Sequence[Numbers]) -> TimeChange:
+    """The mean busy time of a steady step, mean of the runs."""
+    return _per_step([[run.step_busy for run in side] for side in (before, after)], "step busy")
+
+
+def _per_step(sides: Sequence[Sequence[Sample]], seed: str) -> TimeChange:
     means = [mean([sample.mean for sample in side]) for side in sides]
-    return time_change(means[0], means[1], interval(sides[0], sides[1], LEVEL, "step time"), means[0])
+    return time_change(means[0], means[1], interval(sides[0], sides[1], LEVEL, seed), means[0])
 
 
 def causes(
@@ -57,7 +65,9 @@ def causes(
 ) -> list[CauseChange]:
     """Every cause that occurs, in the fixed order; per step where `stepwise`, else per second of the window.
 
-    The total is the window's; its noise is that of the time in the steps.
+    The total is the window's, the mean of its GPUs; `in_steps` is what lies in the judged steps, of the main process'
+    GPUs as the steps are, so that its parts add up to the step time. The total's noise is that of the time in the
+    steps, widened by what the two say differently, of which no noise is known.
     """
     found = []
     for cause in CAUSES:
@@ -70,10 +80,10 @@ def causes(
 
 def idle_time(
     before: Sequence[Numbers], after: Sequence[Numbers], stepwise: bool, reference: float
-) -> TimeChange:
-    """All idle causes together, as `causes` has each."""
+) -> tuple[TimeChange, TimeChange | None]:
+    """All idle causes together, as `causes` has each: of the window, and in the steps."""
     values = [[_rate(run, run.span_ns - run.busy_ns, stepwise) for run in side] for side in (before, after)]
-    return _cause(IDLE, values, before, after, stepwise, reference)[0]
+    return _cause(IDLE, values, before, after, stepwise, reference)
 
 
 def _cause(
@@ -84,20 +94,17 @@ def _cause(
     stepwise: bool,
     reference: float,
 ) -> tuple[TimeChange, TimeChange | None]:
-    """The window's change and that in the steps; the latter where one GPU makes both the same job's."""
+    """The window's change, and that in the steps where the results have it."""
     means = [mean(side) for side in values]
     samples = [_samples(side, cause) if stepwise else None for side in (before, after)]
     if not samples[0] or not samples[1]:
         return time_change(means[0], means[1], _between(values[0], values[1]), reference), None
     noise = interval(samples[0], samples[1], CAUSE_LEVEL, cause)
     inside = [mean([s.mean for s in side]) for side in samples if side]
-    in_steps = None
-    if all(run.gpus == 1 for run in (*before, *after)):
-        in_steps = time_change(inside[0], inside[1], noise, reference)
+    in_steps = time_change(inside[0], inside[1], noise, reference)
     if noise:
-        # of the same width, around the window's change
         shift = (means[1] - means[0]) - (inside[1] - inside[0])
-        noise = Interval(noise.low + shift, noise.high + shift)
+        noise = Interval(noise.low + min(0, shift), noise.high + max(0, shift))
     return time_change(means[0], means[1], noise, reference), in_steps
 
 

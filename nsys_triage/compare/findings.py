@@ -19,14 +19,20 @@ def compare_findings(
     causes: Sequence[CauseChange],
     step: TimeChange | None,
     stepwise: bool,
+    comparable: bool,
 ) -> list[FindingChange]:
-    """Rules with a finding on either side; those fixed first, then new ones, then the others, by stake, then rule."""
+    """Rules with a finding on either side; those fixed first, then new ones, then the others, by stake, then rule.
+
+    Where the sides are not `comparable` a finding on one side alone is neither fixed nor new.
+    """
     changes = {str(c.cause): c.total for c in causes}
     sides = [_by_rule(run.result.findings) for run in (before, after)]
     found = []
     for rule in sides[0].keys() | sides[1].keys():
         old, new = sides[0].get(rule), sides[1].get(rule)
         state = _state(rule, old, new, changes, before, after)
+        if not comparable and state != "remaining":
+            state = "not_compared"
         prediction = None
         if state == "fixed" and old is not None:
             prediction = _prediction(old, changes, step, _units(before, stepwise))
@@ -39,7 +45,7 @@ def compare_findings(
                 prediction=prediction,
             )
         )
-    states = ("fixed", "new", "remaining", "at_threshold", "not_checked")
+    states = ("fixed", "new", "remaining", "at_threshold", "not_checked", "not_compared")
     return sorted(found, key=lambda f: (states.index(f.state), -_largest(f), f.rule))
 
 
@@ -75,7 +81,7 @@ def _size(finding: Finding | None, per: float) -> FindingSize | None:
     )
 
 
-State = Literal["fixed", "new", "remaining", "at_threshold", "not_checked"]
+State = Literal["fixed", "new", "remaining", "at_threshold", "not_checked", "not_compared"]
 
 
 def _state(

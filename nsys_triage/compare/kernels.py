@@ -80,10 +80,19 @@ def compare_kernels(before: Sequence[Numbers], after: Sequence[Numbers], scale: 
     return KernelChanges(
         sums=_sums(rows),
         same_launches=_same_launches(pairs.values(), scale),
+        only_before_share=_alone_share((row.before, row.after) for row in rows),
+        only_after_share=_alone_share((row.after, row.before) for row in rows),
         rows=rows,
         not_listed_before=sum(run.not_listed for run in before),
         not_listed_after=sum(run.not_listed for run in after),
     )
+
+
+def _alone_share(rows: Iterable[tuple[KernelFigures | None, KernelFigures | None]]) -> float:
+    """Of one side's kernel time, what is of kernels that the other lacks; rows are (own, other). 0 without kernels."""
+    known = [(own.total_ns, other is None) for own, other in rows if own]
+    whole = sum(ns for ns, _ in known)
+    return round(sum(ns for ns, alone in known if alone) / whole, 6) if whole else 0.0
 
 
 def work_ratio(before: Sequence[Numbers], after: Sequence[Numbers], scale: Scale) -> float:

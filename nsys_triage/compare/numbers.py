@@ -119,6 +119,11 @@ class Numbers:
         """Durations of the judged steps."""
         return self._sample([float(step.duration_ns) for step in self.judged_steps])
 
+    @cached_property
+    def step_busy(self) -> Sample:
+        """Busy time of the main process' GPUs in the judged steps."""
+        return self._sample([float(step.busy_ns) for step in self.judged_steps])
+
     def in_steps(self, cause: str) -> Sample | None:
         """Time under a cause by step, of the main process' GPUs; None where the result does not have it."""
         values = [_of_step(step, cause) for step in self.judged_steps]

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nsys_triage import units
+from nsys_triage.compare.changes import LEAST_CHANGE
+from nsys_triage.compare.kernels import LEAST_CHANGE as LEAST_OF_LAUNCHES
+from nsys_triage.render.compare_words import certain, change_range, percent, shown, signed
 from nsys_triage.result.compare_model import (
     CauseChange,
     Comparability,
@@ -21,6 +24,8 @@ from nsys_triage.result.compare_model import (
 ALMOST: Final = 0.02
 NOTEWORTHY: Final = 0.02
 """Of the step time: a difference that is mentioned although it may be noise."""
+MOST_OF_WINDOW: Final = 0.9
+"""Steps that are less of the window are said to be: their time is not that of the run."""
 WORTH_SAYING: Final = 0.005
 """Of the kernel time: kernels that changed by less together are in the table alone."""
 _KEPT: Final = 3  # of each kind of detail
@@ -29,6 +34,9 @@ _CAUSES: Final = {
     "graph": "CUDA graphs", "communication": "exposed communication", "copy": "exposed copies",
     "memset": "exposed memsets",
 }  # fmt: skip
+OTHER_WORK: Final = 0.2
+"""Of the kernel time of a side: above it the kernels that the other side has too do not stand for the run."""
+Metric = Literal["step_time", "same_launches"]
 Outcome = Literal["faster", "slower", "mixed", "no_change", "inconclusive"]
 _OUTCOMES: Final[dict[str, Outcome]] = {
     "lower": "faster", "higher": "slower", "no_change": "no_change", "inconclusive": "inconclusive",
@@ -48,28 +56,34 @@ class Changes:
     kernels: KernelChanges | None
     measures: Sequence[Measure]
     findings: Sequence[FindingChange]
+    comparable: bool  # whether a finding on one side alone is fixed or new
 
 
 def verdict(comparability: Comparability, changes: Changes, sides: tuple[Side, Side]) -> CompareVerdict:
     """The verdict on the step time, or where there are no steps on the time of the launches that both sides have."""
     details = [
-        *_whole(changes),
+        *_whole(changes, sides),
         *_idle(changes),
         *_causes(changes),
         *_kernels(changes.kernels),
         *_copies(changes.measures),
-        *_findings(changes.findings),
+        *_findings(changes.findings, changes.comparable),
         *_limiters(sides),
     ]
     if comparability.grade == "poor":
         sentence = f"Not comparable: {comparability.notes[0].text}"
         return CompareVerdict(outcome="inconclusive", metric=None, sentence=sentence, details=details)
-    metric: Literal["step_time", "same_launches"] = "step_time" if changes.step else "same_launches"
+    metric: Metric = "step_time" if changes.step else "same_launches"
     change = changes.step or (changes.kernels.same_launches if changes.kernels else None)
     if change is None:
         sentence = "Neither steps nor kernels of both sides can be compared."
         return CompareVerdict(outcome="inconclusive", metric=None, sentence=sentence, details=details)
     outcome, sentence = _OUTCOMES[change.outcome], _sentence(change, metric)
+    differs = other_work(changes.kernels) if changes.kernels and not changes.step else None
+    if differs:
+        return CompareVerdict(
+            outcome="inconclusive", metric=None, sentence=f"{differs} {_facts(change)}", details=details
+        )
     if changes.whole is not None and at_odds(changes.step, changes.whole):
         outcome = "mixed"
         sentence += f" But the whole capture of the same work takes {_took(changes.whole)}."
@@ -78,11 +92,6 @@ def verdict(comparability: Comparability, changes: Changes, sides: tuple[Side, S
 
 def _per(stepwise: bool) -> str:
     return "per step" if stepwise else "per second"
-
-
-def signed(ns: int) -> str:
-    """A change of a time: `+3.1 ms`, `-2 us`."""
-    return f"{'+' if ns > 0 else '-' if ns < 0 else ''}{units.time(abs(ns))}"
 
 
 def capital(sentence: str) -> str:
@@ -94,33 +103,63 @@ def _name(cause: str) -> str:
     return _CAUSES.get(cause, cause.replace("_", " "))
 
 
-def _percent(change: TimeChange) -> str:
-    """By how much, without a sign."""
-    return units.share(abs(change.change_share or 0))
-
-
-def _range(change: TimeChange) -> str:
-    """The interval of a change as shares: `9.1 to 12 %, 95 % confidence`, `-3.0 % to +4.0 %, ...`."""
-    if change.low_ns is None or change.high_ns is None or not change.before_ns:
-        return "noise not known"
-    ends = [end / change.before_ns for end in (change.low_ns, change.high_ns)]
-    if ends[0] > 0 or ends[1] < 0:
-        low, high = sorted(abs(end) for end in ends)
-        return f"{units.share(low)} to {units.share(high)}, 95 % confidence"
-    return f"-{units.share(-ends[0])} to +{units.share(ends[1])}, 95 % confidence"
-
-
-def _sentence(change: TimeChange, metric: str) -> str:
-    what = "A step" if metric == "step_time" else "The same launches"
-    verb = "takes" if metric == "step_time" else "take"
-    numbers = f"{units.time(change.before_ns)} before, {units.time(change.after_ns)} after"
-    subject = what[0].lower() + what[1:]
+def _sentence(change: TimeChange, metric: Metric) -> str:
+    if metric == "step_time":
+        what, verb, least, tail = "a step", "takes", LEAST_CHANGE, ""
+        numbers = f"{units.time(change.before_ns)} before, {units.time(change.after_ns)} after"
+    else:
+        what, verb, least, tail = (
+            "the launches that both sides have",
+            "take",
+            LEAST_OF_LAUNCHES,
+            _of_window(change),
+        )
+        numbers = _per_second(change)
+    noise = change_range(change)
+    if change.outcome == "no_change" and certain(change):
+        small = f"certain, but below the {percent(least)} from which a change counts"
+        return f"No change that matters: {what} {verb} {numbers} ({noise}; {small}).{tail}"
     if change.outcome == "no_change":
-        return f"No change: {subject} {verb} {numbers} ({_range(change)})."
+        return f"No change: {what} {verb} {numbers} ({noise}).{tail}"
     if change.outcome == "inconclusive":
-        return f"It cannot be told whether {subject} got faster or slower: {numbers} ({_range(change)})."
+        return f"It cannot be told whether {what} got faster or slower: {numbers} ({noise}).{tail}"
     direction = "less" if change.outcome == "lower" else "more"
-    return f"{what} {verb} {_percent(change)} {direction} time: {numbers} ({_range(change)})."
+    size = percent(change.change_share or 0)
+    return f"{capital(what)} {verb} {size} {direction} time: {numbers} ({noise}).{tail}"
+
+
+def _per_second(change: TimeChange) -> str:
+    return f"{units.time(change.before_ns)} before, {units.time(change.after_ns)} after, per second of the window"
+
+
+def _of_window(change: TimeChange) -> str:
+    """What a time per second of the window is of it: the reader of 5.7 ms has to know that it is not all."""
+    return f" They are {units.share(change.before_ns / 1e9)} of the window's time before."
+
+
+def _facts(change: TimeChange) -> str:
+    """What is known of the launches that both sides have, without a verdict."""
+    numbers = f"{_per_second(change)} ({change_range(change)})"
+    return f"The launches that both sides have take {numbers}.{_of_window(change)}"
+
+
+def other_work(kernels: KernelChanges) -> str | None:
+    """That the work differs, where kernels that one side lacks take much of the other's kernel time.
+
+    The time of the launches that both have says little of a run then: forward against forward and backward.
+    """
+    shares = kernels.only_before_share, kernels.only_after_share
+    if max(shares) < OTHER_WORK:
+        return None
+    said = []
+    for number, what, share, when in (
+        (kernels.sums.gone, "gone", shares[0], "before"),
+        (kernels.sums.new, "new", shares[1], "after"),
+    ):
+        if number:
+            verb = "is" if number == 1 else "are"
+            said.append(f"{number} {verb} {what} ({units.share(share)} of the kernel time {when})")
+    return f"The work differs: of {units.plural(len(kernels.rows), 'kernel')} {', '.join(said)}."
 
 
 def _took(whole: TimeChange) -> str:
@@ -128,7 +167,7 @@ def _took(whole: TimeChange) -> str:
     numbers = f"{units.time(whole.before_ns)} before, {units.time(whole.after_ns)} after"
     if abs(whole.change_share or 0) < ALMOST:
         return f"as long as before: {numbers}"
-    return f"{_percent(whole)} {'less' if whole.change_ns < 0 else 'more'}: {numbers}"
+    return f"{percent(whole.change_share or 0)} {'less' if whole.change_ns < 0 else 'more'}: {numbers}"
 
 
 def at_odds(step: TimeChange | None, whole: TimeChange) -> bool:
@@ -144,7 +183,7 @@ def at_odds(step: TimeChange | None, whole: TimeChange) -> bool:
     return step.outcome == "higher" and of_whole < -ALMOST
 
 
-def _whole(changes: Changes) -> list[str]:
+def _whole(changes: Changes, sides: tuple[Side, Side]) -> list[str]:
     found = []
     whole, outside = changes.whole, changes.outside
     if outside is not None and whole is not None and abs(outside.change_ns) > 0.05 * whole.before_ns:
@@ -159,9 +198,25 @@ def _whole(changes: Changes) -> list[str]:
         if size * outside.change_ns > 0:
             text += f", most of it {_name(cause)}"
         found.append(text + ".")
+    inside = _inside(outside, sides) if changes.step and outside else None
+    if inside is not None and min(inside) < MOST_OF_WINDOW:
+        shares = [units.share(share) for share in inside]
+        found.append(f"The steps are {shares[0]} of the window before, {shares[1]} after.")
     if whole is not None and not at_odds(changes.step, whole) and abs(whole.change_share or 0) >= ALMOST:
         found.append(f"The whole capture of the same work takes {_took(whole)}.")
     return found
+
+
+def _inside(outside: TimeChange | None, sides: tuple[Side, Side]) -> tuple[float, float] | None:
+    """What share of each window its steps are."""
+    spans = [side.window.span_ns if side.window else 0 for side in sides]
+    if outside is None or not all(spans):
+        return None
+    before, after = (
+        min(1.0, max(0.0, 1 - ns / span))
+        for ns, span in zip((outside.before_ns, outside.after_ns), spans, strict=True)
+    )
+    return before, after
 
 
 def _idle(changes: Changes) -> list[str]:
@@ -184,14 +239,14 @@ def _told(what: str, change: TimeChange, stepwise: bool) -> str:
 
 
 def _causes(changes: Changes) -> list[str]:
-    ordered = sorted(changes.causes, key=lambda c: (-abs(c.total.change_ns), c.cause))
-    changed = [c for c in ordered if c.total.outcome in ("lower", "higher")]
-    found = [_told(_name(c.cause), c.total, changes.stepwise) for c in changed[:_KEPT]]
+    ordered = sorted(shown(changes.causes), key=lambda c: (-abs(c[1].change_ns), c[0]))
+    changed = [(cause, c) for cause, c in ordered if c.outcome in ("lower", "higher")]
+    found = [_told(_name(cause), c, changes.stepwise) for cause, c in changed[:_KEPT]]
     reference = changes.step.before_ns if changes.step else 1_000_000_000
     left_open = [
-        f"{_name(c.cause)} {units.time(c.total.before_ns)} before and {units.time(c.total.after_ns)} after"
-        for c in ordered
-        if c.total.outcome == "inconclusive" and abs(c.total.change_ns) > NOTEWORTHY * reference
+        f"{_name(cause)} {units.time(c.before_ns)} before and {units.time(c.after_ns)} after"
+        for cause, c in ordered
+        if c.outcome == "inconclusive" and abs(c.change_ns) > NOTEWORTHY * reference
     ]
     if left_open:
         found.append(f"Not told from noise, {_per(changes.stepwise)}: {'; '.join(left_open[:_KEPT])}.")
@@ -237,9 +292,10 @@ def _copies(measures: Sequence[Measure]) -> list[str]:
     return found
 
 
-def _findings(findings: Sequence[FindingChange]) -> list[str]:
+def _findings(findings: Sequence[FindingChange], comparable: bool) -> list[str]:
     found = []
-    for state, word in (("fixed", "Fixed"), ("new", "New"), ("remaining", "Still there")):
+    both = "Still there" if comparable else "Found on both sides"
+    for state, word in (("fixed", "Fixed"), ("new", "New"), ("remaining", both)):
         rules = [f.rule for f in findings if f.state == state]
         if rules:
             more = f" and {len(rules) - 4} more" if len(rules) > 4 else ""
@@ -266,7 +322,7 @@ def gate(
     interval stays below the threshold, or the change does and the interval is narrow enough to show one of that size.
     Where the whole capture of the same work says the opposite it is inconclusive.
     """
-    limit = units.share(threshold)
+    limit = percent(threshold)
     if result.outcome == "identical":
         return GateOutcome(threshold_share=threshold, outcome="passed", sentence="Both sides are identical.")
     if result.metric is None or change is None or change.low_ns is None or change.high_ns is None:
@@ -285,10 +341,39 @@ def gate(
         sentence = f"Whether it regressed by {limit}: the {what} and the whole capture say different things."
         return GateOutcome(threshold_share=threshold, outcome="inconclusive", sentence=sentence)
     if share >= threshold and low > 0:
-        sentence = f"The {what} regressed by {units.share(share)}, {limit} is the limit."
+        sentence = f"The {what} regressed by {percent(share)}, {limit} is the limit."
         return GateOutcome(threshold_share=threshold, outcome="failed", sentence=sentence)
     if high <= threshold or (share < threshold and (high - low) / 2 <= threshold):
         sentence = f"The {what} did not regress by {limit}."
         return GateOutcome(threshold_share=threshold, outcome="passed", sentence=sentence)
-    sentence = f"Whether the {what} regressed by {limit} cannot be told: {_range(change)}."
+    sentence = f"Whether the {what} regressed by {limit} cannot be told: {change_range(change)}."
+    return GateOutcome(threshold_share=threshold, outcome="inconclusive", sentence=sentence)
+
+
+def with_busy(decided: GateOutcome, busy: TimeChange | None, result: CompareVerdict) -> GateOutcome:
+    """The gate's outcome, and where the busy time of a step regressed although the step takes no longer, that.
+
+    Idle time hides it: the GPU works more for the same step, and the job will be slower once the idle time is gone.
+    It fails where the busy time is longer by the threshold or more and the interval leaves 0 out, and is inconclusive
+    where the interval does not. Where the step time cannot be judged at all the outcome stays.
+    """
+    judged = result.metric == "step_time" and result.outcome not in ("identical", "mixed")
+    if not judged or decided.outcome == "failed" or busy is None or busy.low_ns is None or not busy.before_ns:
+        return decided
+    share, threshold = busy.change_ns / busy.before_ns, decided.threshold_share
+    if share < threshold:
+        return decided
+    limit = percent(threshold)
+    if busy.low_ns > 0:
+        of_step = (
+            "the step time did not" if decided.outcome == "passed" else "of the step time it cannot be told"
+        )
+        sentence = f"The busy time of a step regressed by {percent(share)}, {limit} is the limit; {of_step}."
+        return GateOutcome(threshold_share=threshold, outcome="failed", sentence=sentence)
+    if decided.outcome == "inconclusive":
+        return decided
+    sentence = (
+        f"Whether the busy time of a step regressed by {limit} cannot be told: {change_range(busy)};"
+        " the step time did not."
+    )
     return GateOutcome(threshold_share=threshold, outcome="inconclusive", sentence=sentence)

@@ -6,7 +6,8 @@ from typing import Final
 from nsys_triage import units
 from nsys_triage.render import text, words
 from nsys_triage.render.compare_terminal import comparability_line
-from nsys_triage.render.compare_view import signed_time, steps_line
+from nsys_triage.render.compare_view import signed_time, sum_rows
+from nsys_triage.render.compare_words import by_step, shown, side_text
 from nsys_triage.result.compare_model import Comparison
 
 MOST_BYTES: Final = 2_000
@@ -29,8 +30,7 @@ def render_compare_markdown(comparison: Comparison) -> str:
 def _page(comparison: Comparison, room: int, most_details: int) -> str:
     verdict = comparison.verdict
     sides = [
-        f"{text.shorten(side.name, 48)} ({steps_line(side)})"
-        for side in (comparison.before, comparison.after)
+        f"{text.shorten(side.name, 48)} ({side_text(side)})" for side in (comparison.before, comparison.after)
     ]
     blocks = [
         f"**{_escaped(verdict.sentence, 2 * room)}**",
@@ -48,18 +48,24 @@ def _page(comparison: Comparison, room: int, most_details: int) -> str:
 
 
 def _causes(comparison: Comparison) -> str:
-    """The causes with most time on either side."""
-    rows = sorted(comparison.causes, key=lambda c: (-max(c.total.before_ns, c.total.after_ns), c.cause))[
-        :MOST_ROWS
-    ]
+    """The causes with most time on either side, and their sums."""
+    rows = sorted(
+        shown(comparison.causes), key=lambda row: (-max(row[1].before_ns, row[1].after_ns), row[0])
+    )[:MOST_ROWS]
     if not rows:
         return ""
-    head = f"| GPU time per {comparison.basis} | before | after | change |\n|---|--:|--:|--:|\n"
-    return head + "\n".join(
-        f"| {words.cause(c.cause)} | {units.time(c.total.before_ns)} | {units.time(c.total.after_ns)} "
-        f"| {signed_time(c.total)} |"
-        for c in rows
-    )
+    of = "in a step" if by_step(comparison.causes) else f"per {comparison.basis} of the window"
+    head = f"| GPU time {of} | before | after | change |\n|---|--:|--:|--:|\n"
+    lines = [_row(words.cause(cause), c.before_ns, c.after_ns, signed_time(c)) for cause, c in rows]
+    lines += [
+        _row(f"_{row.label}_", row.before_ns, row.after_ns, signed_time(row.change) if row.change else "")
+        for row in sum_rows(comparison)
+    ]
+    return head + "\n".join(lines)
+
+
+def _row(label: str, before_ns: int, after_ns: int, change: str) -> str:
+    return f"| {label} | {units.time(before_ns)} | {units.time(after_ns)} | {change} |"
 
 
 def _escaped(sentence: str, room: int) -> str:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from nsys_triage import units
 from nsys_triage.render import text, words
+from nsys_triage.render.compare_words import steps_text
 from nsys_triage.result.compare_model import Comparison, Side
 
 WIDTH: Final = 80
@@ -54,7 +55,7 @@ def _side(label: str, side: Side) -> list[Text]:
     if side.taken_as != "one run":
         parts.append(f"{units.plural(len(side.files), 'file')}, {side.taken_as}")
     if side.steps:
-        parts.append(f"{units.plural(side.steps.count, 'step')} of {units.time(side.steps.mean_ns)}")
+        parts.append(steps_text(side.steps))
     elif side.window:
         parts.append(units.time(side.window.span_ns))
     lines = _labelled(label, "   ".join(parts))

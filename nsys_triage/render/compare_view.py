@@ -8,6 +8,15 @@ from nsys_triage import units
 from nsys_triage.render import text, words
 from nsys_triage.render.charts.bars import segments
 from nsys_triage.render.charts.scale import Tick, duration_ticks, percent, round_step
+from nsys_triage.render.compare_words import (
+    by_step,
+    certain,
+    share_range,
+    shown,
+    side_text,
+    signed,
+    signed_percent,
+)
 from nsys_triage.render.views.ledger import LedgerBar, LedgerChart
 from nsys_triage.result.compare_model import (
     Comparison,
@@ -19,12 +28,13 @@ from nsys_triage.result.compare_model import (
     SideSteps,
     TimeChange,
 )
+from nsys_triage.result.model import BUSY_CAUSES, Cause
 
 MOST_KERNELS: Final = 200
 MOST_BINS: Final = 40
 STEPS_HEIGHT: Final = 90
-_UNREAD: Final = 0.0005  # reads as less than 0.1 %, where a sign says nothing
 _TENFOLD: Final = 9
+_UNEXPLAINED: Final = 0.005  # of a step: what its causes may leave open without a row of its own
 _BAR_HEIGHT, _PITCH = 34, 64
 VERDICTS: Final = {
     "identical": "Identical",
@@ -40,12 +50,13 @@ OUTCOMES: Final[dict[Outcome, str]] = {
     "no_change": "no change",
     "inconclusive": "cannot be told",
 }
-STATES: Final = {
+STATES: Final[dict[str, str]] = {
     "fixed": "fixed",
     "new": "new",
     "remaining": "still there",
     "at_threshold": "close to its threshold, inside the noise",
     "not_checked": "checked on one side only",
+    "not_compared": "on one side; the two cannot be compared",
 }
 TOPICS: Final = {
     "gpu": "GPU",
@@ -88,13 +99,6 @@ class StepsChart:
     beyond: int
 
 
-def steps_line(side: Side) -> str:
-    """What a side is, in a line: `59 steps of 154 ms`."""
-    if side.steps:
-        return f"{units.plural(side.steps.count, 'step')} of {units.time(side.steps.mean_ns)}"
-    return units.time(side.window.span_ns) if side.window else "not judged"
-
-
 def side_facts(side: Side) -> list[str]:
     """The facts of a side for the header."""
     models: dict[str, int] = {}
@@ -108,76 +112,120 @@ def side_facts(side: Side) -> list[str]:
         parts.append(units.plural(side.ranks, "rank"))
     if side.taken_as != "one run":
         parts.append(f"{units.plural(len(side.files), 'file')} taken as {side.taken_as}")
-    parts.append(steps_line(side))
+    parts.append(side_text(side))
     if side.busy_share is not None:
-        parts.append(f"busy {units.share(side.busy_share)}")
+        parts.append(f"busy {units.share(side.busy_share)} of the window")
     return parts
 
 
 def signed_time(change: TimeChange) -> str:
-    """`-36.9 ms`, `+2 us`, `no change`, `-5 ms, cannot be told from noise`."""
-    if change.outcome == "no_change":
+    """`-36.9 ms`, `+2 us`, `no change`, `-5 ms, cannot be told from noise`, `-3 us, too small to matter`."""
+    if change.outcome == "no_change" and not _small(change):
         return "no change"
-    size = (
-        f"{'+' if change.change_ns > 0 else '-'}{units.time(abs(change.change_ns))}"
-        if change.change_ns
-        else "0 ns"
-    )
-    return size if change.outcome != "inconclusive" else f"{size}, cannot be told from noise"
+    size = signed(change.change_ns)
+    if change.outcome == "inconclusive":
+        return f"{size}, cannot be told from noise"
+    return f"{size}, too small to matter" if change.outcome == "no_change" else size
+
+
+def _small(change: TimeChange) -> bool:
+    noise_known = change.low_ns is not None and change.high_ns is not None
+    return change.outcome == "no_change" and bool(change.change_ns) and (certain(change) or not noise_known)
 
 
 def outcome_text(change: TimeChange) -> str:
-    """What became of a time; a change that is certain and small is called so."""
-    certain = (
-        change.low_ns is not None and change.high_ns is not None and (change.low_ns > 0 or change.high_ns < 0)
-    )
-    if change.outcome == "no_change" and certain:
+    """What became of a time; a small change that is certain, or of which no noise is known, is called small."""
+    if _small(change):
         return "too small to matter"
     return OUTCOMES[change.outcome]
 
 
 def signed_share(share: float | None) -> str:
-    """`+12 %`, `-3.1 %`; nothing where it is not known, `more than tenfold` where a percentage says little."""
+    """`+12 %`, `-3.1 %`; nothing where it is not known, `x 20` where a percentage says little."""
     if share is None:
         return ""
-    if abs(share) < _UNREAD:
-        return units.share(abs(share))
-    if abs(share) < _UNREAD:
-        return units.share(abs(share))
     if share > _TENFOLD:
         return f"x {units.count(round(1 + share))}"
-    if share > 1:
-        return f"+{units.count(round(100 * share))} %"
-    return f"{'+' if share > 0 else '-' if share < 0 else ''}{units.share(abs(share))}"
+    return signed_percent(share)
 
 
 def interval(low: float | None, high: float | None) -> str:
     """An interval of shares: `-5.1 % to +3 %`."""
-    if low is None or high is None:
-        return ""
-    return f"{signed_share(max(low, -1))} to {signed_share(high)}"
+    return "" if low is None or high is None else share_range(low, high)
 
 
 def time_interval(change: TimeChange) -> str:
-    """An interval of a change of time: `-45 to -31 ms` in words of both ends."""
+    """An interval of a change of time: `-45 ms to -31 ms`."""
     if change.low_ns is None or change.high_ns is None:
         return "not known"
-    ends = [
-        f"{'+' if end > 0 else '-' if end < 0 else ''}{units.time(abs(end))}"
-        for end in (change.low_ns, change.high_ns)
+    return f"{signed(change.low_ns)} to {signed(change.high_ns)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SumRow:
+    """A row under the causes: a sum of theirs, or what they leave out. `level` names its interval where it has one."""
+
+    label: str
+    note: str
+    before_ns: int
+    after_ns: int
+    change: TimeChange | None = None
+    level: str = ""
+
+
+def cause_rows(comparison: Comparison) -> list[tuple[Cause, TimeChange, TimeChange | None]]:
+    """Cause, the figure that is shown, and that of the whole window beside it where the first is of the steps."""
+    whole = [cause.total if by_step(comparison.causes) else None for cause in comparison.causes]
+    return [(*figure, total) for figure, total in zip(shown(comparison.causes), whole, strict=True)]
+
+
+def sum_rows(comparison: Comparison) -> list[SumRow]:
+    """Idle and busy time, the step that the causes add up to, and what lies outside of the steps."""
+    inside = by_step(comparison.causes)
+    idle = comparison.idle_in_steps if inside else comparison.idle_time
+    rows = [] if idle is None else [_sum("All idle time", "", idle, "99 %")]
+    if comparison.step_busy is not None and inside:
+        rows.append(_sum("Busy time of a step", "", comparison.step_busy, "95 %"))
+    step = comparison.step_time
+    if step is None or not inside:
+        return rows
+    sums = [
+        sum(getattr(change, end) for _, change in shown(comparison.causes))
+        for end in ("before_ns", "after_ns")
     ]
-    return f"{ends[0]} to {ends[1]}"
+    rest = step.before_ns - sums[0], step.after_ns - sums[1]
+    if max(rest) > _UNEXPLAINED * step.before_ns:
+        rows.append(
+            SumRow("In a step without a GPU at work yet, or any more", "", max(0, rest[0]), max(0, rest[1]))
+        )
+    rows.append(_sum("A step, mean", "what the causes add up to", step, "95 %"))
+    outside, counts = comparison.outside_steps, [s.steps.count if s.steps else 0 for s in _sides(comparison)]
+    if outside is not None and all(counts):
+        apart = [round(outside.before_ns / counts[0]), round(outside.after_ns / counts[1])]
+        rows.append(SumRow("Outside the steps, for each step", "not in the sums above", apart[0], apart[1]))
+    return rows
+
+
+def _sum(label: str, note: str, change: TimeChange, level: str) -> SumRow:
+    return SumRow(label, note, change.before_ns, change.after_ns, change, level)
+
+
+def _sides(comparison: Comparison) -> tuple[Side, Side]:
+    return comparison.before, comparison.after
 
 
 def ledger_chart(comparison: Comparison) -> LedgerChart | None:
-    """Both sides' ledgers per step, or per second of the window, on one scale; None without."""
+    """Both sides' ledgers on one scale: of a step, or per step or second of the window; None without."""
     sides = []
-    for label, side in (("Before", comparison.before), ("After", comparison.after)):
-        total = sum(entry.ns for entry in side.ledger)
-        if not total:
+    inside = by_step(comparison.causes)
+    for label, side, end in (
+        ("Before", comparison.before, "before_ns"),
+        ("After", comparison.after, "after_ns"),
+    ):
+        parts = [(str(cause), getattr(change, end)) for cause, change in shown(comparison.causes)]
+        if not sum(ns for _, ns in parts):
             return None
-        per = side.steps.count if comparison.basis == "step" and side.steps else total / 1e9
-        sides.append((label, side, [(str(entry.cause), round(entry.ns / per)) for entry in side.ledger]))
+        sides.append((label, side, [part for part in parts if part[1] > 0]))
     scale = max(sum(ns for _, ns in parts) for _, _, parts in sides)
     bars = []
     for number, (label, side, parts) in enumerate(sides):
@@ -186,7 +234,9 @@ def ledger_chart(comparison: Comparison) -> LedgerChart | None:
             key: (f"{words.cause(key)} {units.share(ns / span)}", words.cause(key), units.share(ns / span))
             for key, ns in parts
         }
-        note = f"{units.time(span)} per {comparison.basis}, busy {units.share(side.busy_share or 0)}"
+        busy = sum(ns for key, ns in parts if key in BUSY_CAUSES) / span
+        of = "a step" if inside else f"per {comparison.basis} of the window"
+        note = f"{units.time(span)} {of}, busy {units.share(busy)} of it"
         bars.append(
             LedgerBar(
                 f"{label}: {text.shorten(side.name, 60)}", note, number * _PITCH + 15, number * _PITCH + 22,

@@ -117,7 +117,12 @@ class CompareVerdict(_Part):
 
 
 class CauseChange(_Part):
-    """One cause of the ledger per basis; `in_steps` is what of it lies inside the steps, where that is known."""
+    """One cause of the ledger per basis.
+
+    `total` is that of the window, divided by its steps or seconds, the mean of the GPUs. `in_steps` is what lies inside
+    the judged steps, of the main process' GPUs: its causes add up to `step_time`. None without steps, and for results
+    of versions that do not have it.
+    """
 
     cause: Cause
     total: TimeChange
@@ -172,6 +177,8 @@ class KernelChanges(_Part):
     same_launches: (
         TimeChange | None
     )  # kernel time of the launches that both sides have, as often as before, per basis
+    only_before_share: float  # of the kernel time before: kernels that are gone after
+    only_after_share: float  # of the kernel time after: kernels that are new
     rows: list[KernelChange]
     not_listed_before: int  # launches of kernels that a result sums up as others
     not_listed_after: int
@@ -212,10 +219,14 @@ class Prediction(_Part):
 
 
 class FindingChange(_Part):
-    """One rule whose finding is fixed, new or still there."""
+    """One rule with a finding on a side.
+
+    `at_threshold`: on one side, and close enough to the rule's threshold to come and go by chance; `not_checked`: the
+    rule could not look at the other side; `not_compared`: on one side, of two that cannot be compared.
+    """
 
     rule: str
-    state: Literal["fixed", "new", "remaining", "at_threshold", "not_checked"]
+    state: Literal["fixed", "new", "remaining", "at_threshold", "not_checked", "not_compared"]
     before: FindingSize | None
     after: FindingSize | None
     prediction: Prediction | None
@@ -241,9 +252,11 @@ class Comparison(_Part):
     comparability: Comparability
     verdict: CompareVerdict
     step_time: TimeChange | None  # mean duration of a steady step
+    step_busy: TimeChange | None  # mean busy time of a steady step, of the main process' GPUs
     outside_steps: TimeChange | None  # window time outside its steps, not per basis
     whole: TimeChange | None  # span of the whole capture, where both sides did the same work; not per basis
-    idle_time: TimeChange | None  # all idle causes together, per basis
+    idle_time: TimeChange | None  # all idle causes together, per basis, as `total` of a cause
+    idle_in_steps: TimeChange | None  # the same as `in_steps` of a cause
     causes: list[CauseChange]
     kernels: KernelChanges | None
     measures: list[Measure]

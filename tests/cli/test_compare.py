@@ -59,6 +59,28 @@ def test_gate(after: str, percent: str, wanted: int, traces: Path, command: Comm
     assert ("regressed by" in err) == (wanted == 1)
 
 
+def test_a_gate_sees_slower_kernels_in_idle_time(command: Command, tmp_path: Path) -> None:
+    """Kernels take 15 % longer in a job that waits for its input anyway: its step takes no longer."""
+    plan = Plan(steps=30, period=8_000.0)
+    before = write(plan, 1, tmp_path / "before.sqlite")
+    after = write(plan.all_longer(1.15), 2, tmp_path / "after.sqlite")
+    line = ("compare", before, after, "--json", "-", "--fail-on-regression")
+    code, out, err = command(*line, "5%")
+    assert code == 1
+    assert json.loads(out)["verdict"]["outcome"] == "no_change"
+    assert "The busy time of a step regressed by 1" in err
+    assert command(*line, "30%")[0] == 0
+
+
+def test_copies_of_one_file_are_no_repeats(traces: Path, command: Command, tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        shutil.copy(traces / "before.sqlite", tmp_path / f"{number}.sqlite")
+    code, out, _ = command("compare", tmp_path, traces / "after.sqlite", "--format", "markdown", "-o", "-")
+    assert code == 0
+    assert "are copies of one capture" in out
+    assert "tell nothing about noise" in out
+
+
 def test_a_gate_that_noise_leaves_open(traces: Path, command: Command, tmp_path: Path) -> None:
     for number in (1, 2):
         write(Plan(steps=3), number, tmp_path / f"{number}.sqlite")

@@ -28,17 +28,25 @@ NEW_KERNEL = torch.LAYER_NORM
 
 @dataclass(frozen=True)
 class Plan:
-    """A job of `steps` steps; each waits `stall` for input, then launches the work, and reads the loss."""
+    """A job of `steps` steps; each waits `stall` for input, then launches the work, and reads the loss.
+
+    With a `period` the input is there every so many microseconds, however long the work takes.
+    """
 
     work: Sequence[tuple[Kernel, float]] = WORK
     steps: int = 30
     stall: float = 0.0
+    period: float = 0.0
     rank: int | None = None
     world: int = 1
 
     def longer(self, kernel: Kernel, factor: float) -> "Plan":
         """The same job with one kernel slower."""
         return replace(self, work=tuple((k, t * factor if k is kernel else t) for k, t in self.work))
+
+    def all_longer(self, factor: float) -> "Plan":
+        """The same job with every kernel slower."""
+        return replace(self, work=tuple((k, t * factor) for k, t in self.work))
 
     def without(self, kernel: Kernel) -> "Plan":
         """The same job with one kernel gone."""
@@ -58,9 +66,15 @@ def write(plan: Plan, seed: int, path: Path) -> Path:
         )
     job = Job(trace, pid=7_000 + (plan.rank or 0), dispatch=9, seed=seed, clock_ahead=1.2 * MS)
 
+    due = 0.0
+
     def step() -> None:
-        if plan.stall:
-            job.range("DataLoader.__next__", lambda: job.os_call("poll", plan.stall))
+        nonlocal due
+        # the first steps load modules and are late: the loader does not make up for them
+        wait = max(due - job.now, 0.7 * plan.period) if plan.period else plan.stall
+        due = job.now + wait + plan.period
+        if wait:
+            job.range("DataLoader.__next__", lambda: job.os_call("poll", wait))
         job.copy("host_to_device", 1 << 20, 24.0)
         for _ in range(2):
             for kernel, length in plan.work:

@@ -45,6 +45,14 @@ def test_pinning_changed_the_copies_and_not_the_limiter() -> None:
     found = compared("mnist_ladder_1_workers", "mnist_ladder_2_pinned")
     pageable = measure(found, "copies", "host_to_device", "from or to pageable memory")
     assert (pageable.before, pageable.after, pageable.outcome) == (1.0, 0.0, "lower")
+    # the steps got longer and the run shorter: less time passes outside of them, and nothing is said against that
+    assert found.verdict.outcome == "mixed"
+    (wait,) = [c for c in found.causes if c.cause == "input_pipeline"]
+    assert wait.in_steps is not None
+    assert found.step_time is not None
+    assert wait.in_steps.before_ns < found.step_time.before_ns < wait.total.before_ns
+    assert "The steps are 53 % of the window before, 87 % after." in found.verdict.details
+    assert not any("-63" in text for text in found.verdict.details)
     (copy,) = [c for c in found.causes if c.cause == "copy"]
     assert copy.total.outcome == "no_change"  # 0.2 ms of a step of 117
     assert found.after.limiter == "input_pipeline"
@@ -85,6 +93,40 @@ def test_the_optimised_job_waits_for_its_host() -> None:
     new = {f.rule for f in found.findings if f.state == "new"}
     assert {"launch-overhead", "exposed-communication"} <= new
     assert found.verdict.outcome != "faster"
+
+
+def test_a_part_of_a_step_is_no_larger_than_its_step() -> None:
+    found = compared("torchrun_2gpu_before", "torchrun_2gpu_after")
+    (compute,) = [c for c in found.causes if c.cause == "compute"]
+    assert compute.in_steps is not None
+    assert compute.in_steps.outcome == "no_change"
+    assert not any(text.startswith("Compute") for text in found.verdict.details)
+    step = found.step_time
+    assert step is not None
+    for end in ("before_ns", "after_ns"):
+        parts = sum(getattr(c.in_steps, end) for c in found.causes if c.in_steps)
+        assert parts == pytest.approx(getattr(step, end), rel=0.001)
+
+
+def test_mixed_precision_without_common_steps_is_said_to_be_other_work() -> None:
+    found = compared("mnist_ladder_0_baseline", "mnist_ladder_3_amp")
+    assert found.basis == "second"
+    assert found.verdict.outcome == "inconclusive"
+    assert (
+        "70 are gone (85 % of the kernel time before), 80 are new (83 % of the kernel time after)"
+        in found.verdict.sentence
+    )
+    assert "(-3.9 % to -3.7 %, 95 % confidence)" in found.verdict.sentence
+    assert "They are 0.6 % of the window's time before." in found.verdict.sentence
+
+
+def test_forward_and_backward_are_not_the_work_of_forward_alone() -> None:
+    found = compared("lm_small_fwd", "lm_small_bwd")
+    assert found.verdict.outcome == "inconclusive"
+    assert found.verdict.sentence.startswith("The work differs: of 83 kernels 54 are new (56 % of")
+    assert {f.state for f in found.findings} <= {"remaining", "not_compared"}
+    assert found.gate is not None
+    assert found.gate.outcome == "inconclusive"
 
 
 def test_a_trace_against_itself() -> None:
