@@ -43,9 +43,9 @@ from nsys_triage.result.model import (
     Window,
 )
 from nsys_triage.result.model import Warning as CaptureWarning
-from nsys_triage.rules.base import CAUSE_SHARE, Found, Outcome
+from nsys_triage.rules.base import CAUSE_SHARE, Found, Outcome, Rule
 from nsys_triage.rules.job import RankOutcome, join_outcomes, ranks_of
-from nsys_triage.rules.registry import all_rules, rule_named
+from nsys_triage.rules.registry import all_rules
 from nsys_triage.rules.run import Failed, JobView, RuleSettings, run_rules, settle
 from nsys_triage.rules.verdict import judge
 from nsys_triage.trace.model import Trace
@@ -221,15 +221,19 @@ class _Read:
     failed_launches: int
 
 
+def _own_rules() -> list[Rule]:
+    """The rules that look at one trace, whatever the others of its job show."""
+    return [rule for rule in all_rules() if not rule.job]
+
+
 def _read(m: Measurement, index: int, shown: int, settings: RuleSettings) -> _Read:
-    own_rules = [rule for rule in all_rules() if not rule.job]
     return _Read(
         capture=capture_block(m.trace, m),
         parts=rank_parts(m, index),
         blocks=blocks_of(m),
         gpus=m.gpus,
         steps=m.step_block,
-        outcomes=run_rules(own_rules, m, settings, JobView(_ranks_to_come(shown), None)),
+        outcomes=run_rules(_own_rules(), m, settings, JobView(_ranks_to_come(shown), None)),
         failed_launches=failed_launches(m.workload),
     )
 
@@ -362,20 +366,19 @@ def _joined_outcomes(
 ) -> dict[str, Outcome | Failed]:
     """Every rule's outcomes on the traces as one outcome."""
     joined = {}
-    for rule in read[0].outcomes:
+    files = _files_by_rank(job)
+    for rule in _own_rules():
         rows = [
             RankOutcome(
                 ranks=ranks,
                 gpus=len(read[index].gpus),
                 span_ns=sum(gpu.span_ns for gpu in read[index].gpus),
-                gpu=names.get((index, _own_gpu(read[index], rule))),
-                outcome=read[index].outcomes[rule],
+                gpu=names.get((index, _own_gpu(read[index], rule.id))),
+                outcome=read[index].outcomes[rule.id],
             )
-            for index, ranks in _files_by_rank(job).items()
+            for index, ranks in files.items()
         ]
-        given = rule_named(rule)
-        least = settings.of(given).get("share", CAUSE_SHARE) if given is not None else CAUSE_SHARE
-        joined[rule] = join_outcomes(rows, least)
+        joined[rule.id] = join_outcomes(rows, settings.of(rule).get("share", CAUSE_SHARE))
     return joined
 
 

@@ -170,11 +170,14 @@ def _votes(events: pl.DataFrame) -> list[tuple[int, int]]:
     return [(int(rank), int(number)) for rank, number in counted.iter_rows()]
 
 
-def clear_straggler(ranks: Ranks | None) -> int | None:
-    """The rank that the others wait for, where it is clearly that one; a result that does not say so says it is."""
+def clear_straggler(ranks: Ranks | None, least_share: float = MEANINGFUL_VOTES) -> int | None:
+    """The rank that the others wait for, where it is clearly that one and has `least_share` of the votes.
+
+    A result that does not say whether it is clear says that it is.
+    """
     if ranks is None or ranks.straggler_clear is False:
         return None
-    return ranks.straggler if (ranks.straggler_votes_share or 0.0) >= MEANINGFUL_VOTES else None
+    return ranks.straggler if (ranks.straggler_votes_share or 0.0) >= least_share else None
 
 
 def job_of(parts: Sequence[RankPart], idle: Iterable[int | None] = ()) -> Job:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nsys_triage import units
+from nsys_triage.metrics.ranks import clear_straggler
 from nsys_triage.metrics.straggler import SLOWER_KERNELS
 from nsys_triage.result.model import Cause, Evidence, Ranks, Stake
 from nsys_triage.rules.base import (
@@ -103,7 +104,7 @@ def check(context: Context) -> Outcome:
             f"{units.share(waited / total)} of the communication is waiting for other ranks,"
             f" {units.share(share)} of the time."
         )
-    late = _clear_straggler(context, ranks)
+    late = clear_straggler(ranks, context.thresholds["votes"]) is not None
     who = f"rank {ranks.straggler} arrives last{_why(ranks)}" if late else "no rank is late alone"
     return Found(
         title=f"Ranks wait for each other {units.share(share)} of the time: {who}",
@@ -120,12 +121,6 @@ def check(context: Context) -> Outcome:
 def _why(ranks: Ranks) -> str:
     cause = ranks.straggler_cause
     return f", {_LATE[cause].why}" if isinstance(cause, str) and cause in _LATE else ""
-
-
-def _clear_straggler(context: Context, ranks: Ranks) -> bool:
-    share = ranks.straggler_votes_share
-    named = ranks.straggler is not None and ranks.straggler_clear is not False
-    return named and share is not None and share >= context.thresholds["votes"]
 
 
 def _span(context: Context, ranks: Ranks) -> float:
